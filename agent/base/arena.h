@@ -1,0 +1,21 @@
+/* Bump allocator: many small allocations, one free. Not thread safe. */
+#ifndef MOTEL_BASE_ARENA_H
+#define MOTEL_BASE_ARENA_H
+
+#include <stddef.h>
+
+#include "agent/base/cleanup.h"
+
+struct arena;
+
+struct arena *arena_new(size_t block_bytes); /* size of one block, 0 = 4096; NULL when out of memory */
+struct arena *arena_free(struct arena *a);   /* NULL ok; returns NULL */
+DEFINE_CLEANUP(struct arena *, arena_free)
+void *arena_alloc(struct arena *a, size_t n);  /* 16-byte aligned, not cleared; NULL when out of memory */
+void *arena_calloc(struct arena *a, size_t n); /* cleared */
+char *arena_strdup(struct arena *a, const char *s);
+char *arena_strndup(struct arena *a, const char *s, size_t n); /* adds a NUL; copies exactly n bytes */
+char *arena_printf(struct arena *a, const char *fmt, ...) _printf_(2, 3);
+void arena_reset(struct arena *a); /* forgets all allocations, keeps one block */
+
+#endif

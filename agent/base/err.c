@@ -1,0 +1,45 @@
+#include "agent/base/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+int err_set(struct err *e, int code, const char *fmt, ...)
+{
+    if (!e)
+        return code;
+    e->path[0] = e->file[0] = 0;
+    e->line = e->column = 0;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(e->text, sizeof(e->text), fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+int err_at(struct err *e, const char *path, const char *fmt, ...)
+{
+    if (!e)
+        return -EINVAL;
+    err_set(e, -EINVAL, "%s", "");
+    snprintf(e->path, sizeof(e->path), "%s", path);
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(e->text, sizeof(e->text), fmt, ap);
+    va_end(ap);
+    return -EINVAL;
+}
+
+void err_prefix(struct err *e, const char *fmt, ...)
+{
+    if (!e)
+        return;
+    char old[sizeof(e->text)];
+    memcpy(old, e->text, sizeof(old));
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(e->text, sizeof(e->text), fmt, ap);
+    va_end(ap);
+    if (n >= 0 && (size_t)n < sizeof(e->text))
+        snprintf(e->text + n, sizeof(e->text) - (size_t)n, "%s", old);
+}

@@ -1,0 +1,264 @@
+/* Log lines: rendering, sampling, output. */
+#include "agent/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "agent/base/buf.h"
+#include "agent/base/clock.h"
+#include "agent/base/secrets.h"
+
+#define MAX_OUTPUTS 8
+#define SAMPLE_SLOTS 1024
+
+struct sample_slot {
+    uint64_t reset_ns;
+    uint32_t hash, count;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    _Atomic int level;
+    enum log_encoding encoding;
+    bool sampling;
+    uint64_t tick_ns;
+    uint32_t initial, thereafter;
+    int fds[MAX_OUTPUTS];
+    int nfds;
+    char *resource, *initial_fields;
+    struct sample_slot slots[SAMPLE_SLOTS];
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER, .level = LOG_INFO, .fds = {STDERR_FILENO}, .nfds = 1};
+
+bool log_enabled(enum log_level level)
+{
+    return (int)level >= atomic_load_explicit(&state.level, memory_order_relaxed);
+}
+
+static const char *level_name(enum log_level level)
+{
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+    return level < ARRAY_SIZE(names) ? names[level] : "error";
+}
+
+static void put_json_string(struct buf *b, const char *s)
+{
+    buf_putc(b, '"');
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '"' || c == '\\')
+            buf_printf(b, "\\%c", c);
+        else if (c == '\n')
+            buf_append_str(b, "\\n");
+        else if (c == '\r')
+            buf_append_str(b, "\\r");
+        else if (c == '\t')
+            buf_append_str(b, "\\t");
+        else if (c < 0x20 || c == 0x7f)
+            buf_printf(b, "\\u%04x", c);
+        else
+            buf_putc(b, (char)c);
+    }
+    buf_putc(b, '"');
+}
+
+static void put_key(struct buf *b, const char *key, bool *first)
+{
+    const bool console = state.encoding == LOG_CONSOLE;
+    if (!*first)
+        buf_append_str(b, console ? ", " : ",");
+    *first = false;
+    put_json_string(b, key);
+    buf_append_str(b, console ? ": " : ":");
+}
+
+static void put_value(struct buf *b, const struct log_field *f)
+{
+    switch (f->type) {
+    case LOG_FIELD_STR: put_json_string(b, f->s ? f->s : ""); break;
+    case LOG_FIELD_INT: buf_printf(b, "%lld", (long long)f->i); break;
+    case LOG_FIELD_DOUBLE: buf_printf(b, isfinite(f->d) ? "%g" : "\"%g\"", f->d); break;
+    case LOG_FIELD_BOOL: buf_append_str(b, f->b ? "true" : "false"); break;
+    case LOG_FIELD_RAW: buf_append_str(b, f->s); break;
+    }
+}
+
+static void put_fields(struct buf *b, const struct logger *lg, const struct log_field *fields,
+                       bool first)
+{
+    if (state.resource) {
+        put_key(b, "resource", &first);
+        buf_append_str(b, state.resource);
+    }
+    if (lg) {
+        const char *const pairs[][2] = {{"otelcol.component.id", lg->id},
+                                        {"otelcol.component.kind", lg->kind},
+                                        {"otelcol.pipeline.id", lg->pipeline},
+                                        {"otelcol.signal", lg->signal}};
+        for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
+            if (!pairs[i][1])
+                continue;
+            put_key(b, pairs[i][0], &first);
+            put_json_string(b, pairs[i][1]);
+        }
+    }
+    for (; fields->key; fields++) {
+        put_key(b, fields->key, &first);
+        put_value(b, fields);
+    }
+    if (state.initial_fields) {
+        buf_append_str(b, first ? "" : state.encoding == LOG_CONSOLE ? ", " : ",");
+        buf_append_str(b, state.initial_fields);
+    }
+}
+
+static void render_console(struct buf *b, enum log_level level, const struct logger *lg,
+                           const char *msg, const struct log_field *fields)
+{
+    char ts[25];
+    clock_format_ms(clock_wall_ns(), ts);
+    buf_printf(b, "%s\t%s\t", ts, level_name(level));
+    for (const char *s = msg; *s; s++) /* a message is one line, and no control character reaches a terminal */
+        buf_putc(b, (unsigned char)*s < 0x20 || *s == 0x7f ? ' ' : *s);
+    buf_append_str(b, "\t{");
+    size_t start = b->len;
+    put_fields(b, lg, fields, true);
+    if (b->len == start)
+        buf_truncate(b, start - 2);
+    else
+        buf_putc(b, '}');
+    buf_putc(b, '\n');
+}
+
+static void render_json(struct buf *b, enum log_level level, const struct logger *lg,
+                        const char *msg, const struct log_field *fields)
+{
+    char ts[25];
+    clock_format_ms(clock_wall_ns(), ts);
+    buf_printf(b, "{\"level\":\"%s\",\"ts\":\"%s\",\"msg\":", level_name(level), ts);
+    put_json_string(b, msg);
+    put_fields(b, lg, fields, false);
+    buf_append_str(b, "}\n");
+}
+
+static void write_all(int fd, struct bytes text)
+{
+    while (text.len) {
+        ssize_t n = write(fd, text.data, text.len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return;
+        text = bytes_of(text.data + n, text.len - (size_t)n);
+    }
+}
+
+static uint32_t hash_message(enum log_level level, const char *msg)
+{
+    uint32_t h = 2166136261u ^ level;
+    for (; *msg; msg++)
+        h = (h ^ (unsigned char)*msg) * 16777619u;
+    return h;
+}
+
+/* Per level and message: the first `initial` lines of a tick, then every `thereafter`-th. */
+static bool sampled_out(enum log_level level, const char *msg)
+{
+    if (!state.sampling)
+        return false;
+    uint32_t h = hash_message(level, msg);
+    struct sample_slot *s = &state.slots[h % SAMPLE_SLOTS];
+    uint64_t now = clock_now_ns();
+    if (s->hash != h || now >= s->reset_ns)
+        *s = (struct sample_slot){.reset_ns = now + state.tick_ns, .hash = h};
+    s->count++;
+    if (s->count <= state.initial)
+        return false;
+    return !state.thereafter || (s->count - state.initial) % state.thereafter != 0;
+}
+
+static void write_line(struct bytes line)
+{
+    _cleanup_buf_ struct buf *clean = NULL;
+    if (secrets_active() && secrets_found(line)) {
+        clean = buf_new(0);
+        if (!clean || secrets_redact(line, clean) < 0)
+            return;
+        line = buf_bytes(clean);
+    }
+    for (int i = 0; i < state.nfds; i++)
+        write_all(state.fds[i], line);
+}
+
+void log_event(enum log_level level, const struct logger *lg, const char *msg,
+               const struct log_field *fields)
+{
+    _cleanup_buf_ struct buf *b = buf_new(0);
+    if (!b)
+        return;
+    pthread_mutex_lock(&state.lock);
+    if (log_enabled(level) && !sampled_out(level, msg)) {
+        (state.encoding == LOG_JSON ? render_json : render_console)(b, level, lg, msg, fields);
+        write_line(buf_bytes(b));
+    }
+    pthread_mutex_unlock(&state.lock);
+}
+
+static int open_output(const char *path)
+{
+    if (strcmp(path, "stderr") == 0)
+        return STDERR_FILENO;
+    if (strcmp(path, "stdout") == 0)
+        return STDOUT_FILENO;
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    return fd < 0 ? -errno : fd;
+}
+
+static void close_outputs(int *fds, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (fds[i] > STDERR_FILENO)
+            close(fds[i]);
+}
+
+static int open_outputs(const char *const *paths, int *fds, int *ret_n)
+{
+    static const char *const standard[] = {"stderr", NULL};
+    int n = 0;
+    for (paths = paths ? paths : standard; *paths && n < MAX_OUTPUTS; paths++) {
+        int fd = open_output(*paths);
+        if (fd < 0) {
+            close_outputs(fds, n);
+            return fd;
+        }
+        fds[n++] = fd;
+    }
+    *ret_n = n;
+    return 0;
+}
+
+int log_configure(const struct log_options *o)
+{
+    int fds[MAX_OUTPUTS], n = 0;
+    int r = open_outputs(o->output_paths, fds, &n);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&state.lock);
+    close_outputs(state.fds, state.nfds);
+    memcpy(state.fds, fds, sizeof(fds));
+    state.nfds = n;
+    atomic_store(&state.level, (int)o->level);
+    state.encoding = o->encoding;
+    state.sampling = o->sampling;
+    state.tick_ns = o->sampling_tick_ns;
+    state.initial = o->sampling_initial;
+    state.thereafter = o->sampling_thereafter;
+    free(state.resource);
+    free(state.initial_fields);
+    state.resource = o->resource_json ? strdup(o->resource_json) : NULL;
+    state.initial_fields = o->initial_fields_json ? strdup(o->initial_fields_json) : NULL;
+    pthread_mutex_unlock(&state.lock);
+    return 0;
+}

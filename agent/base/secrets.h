@@ -1,0 +1,28 @@
+/*
+ * The set of secret values that must not appear in rendered text. Filled once when the config is loaded (and added to
+ * at a reload), read by log, the JSON writers and print-config. Lookups are lock free; an empty set costs one branch.
+ */
+#ifndef MOTEL_BASE_SECRETS_H
+#define MOTEL_BASE_SECRETS_H
+
+#include <stdbool.h>
+
+#include "agent/base/buf.h"
+
+#define SECRET_MIN_BYTES 6 /* a shorter value is not looked for: it would blank out ordinary text */
+#define SECRET_PLACEHOLDER "[REDACTED]"
+
+/* Adds a value; without a "Bearer " or "Basic " before it. Returns false when it is too short to be looked for. */
+bool secrets_add(const char *value);
+/* Switches the lookups off or on (`motel: {redact}`); on at start. */
+void secrets_enable(bool on);
+/* True when there is anything to look for. */
+bool secrets_active(void);
+/* True when `text` holds a secret. */
+bool secrets_found(struct bytes text);
+/* Appends `text` with every secret replaced by the placeholder; 0, -ENOMEM or -EMSGSIZE. */
+int secrets_redact(struct bytes text, struct buf *out);
+/* Forgets all values (tests). */
+void secrets_clear(void);
+
+#endif

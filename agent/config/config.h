@@ -1,0 +1,26 @@
+/* Loading: sources, merge, ${...} expansion (behaviour of the reference collector's confmap). */
+#ifndef MOTEL_CONFIG_CONFIG_H
+#define MOTEL_CONFIG_CONFIG_H
+
+#include "agent/config/errors.h"
+#include "agent/config/value.h"
+
+struct config {
+    struct arena *arena;          /* everything below lives here, bound structs too */
+    const struct cfg_value *root; /* expanded and merged */
+    size_t nwarnings;
+    const char **warnings;        /* unset variables, trimmed newlines …; to be logged once; no secret values in them */
+};
+struct config_source {
+    const char *uri;  /* a --config value: path, file:, env:, yaml: */
+    bool is_set;      /* a --set value instead: a.b.c=v */
+};
+/* Merges the sources in order (all --set after all --config), expands, unescapes. On mistakes: NULL, and errs has them all.
+ * Values of environment variables used in headers or auth blocks are put into agent/base/secrets. */
+struct config *config_load(const struct config_source *sources, size_t n, struct cfg_errors *errs);
+/* The same from text that is in memory; `name` stands in error texts. */
+struct config *config_load_text(const char *name, const char *text, struct cfg_errors *errs);
+struct config *config_free(struct config *c); /* NULL ok; returns NULL */
+DEFINE_CLEANUP(struct config *, config_free)
+
+#endif

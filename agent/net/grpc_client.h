@@ -1,0 +1,37 @@
+/* gRPC unary calls to one server over one HTTP/2 connection (nghttp2, GnuTLS). */
+#ifndef MOTEL_NET_GRPC_CLIENT_H
+#define MOTEL_NET_GRPC_CLIENT_H
+
+#include "agent/base/buf.h"
+#include "agent/base/err.h"
+#include "agent/net/codec.h"
+#include "agent/net/tls.h"
+
+struct grpc_client; /* one connection thread, started at the first call; calls from many threads */
+
+struct grpc_client_settings {
+    const char *endpoint; /* host:port, http://…, https://…, dns:///…, unix:… */
+    const struct tls_client_settings *tls;
+    const char *authority, *user_agent;
+    enum codec compression;
+    int64_t keepalive_time_ns, keepalive_timeout_ns; /* 0 = none */
+    bool keepalive_permit_without_stream, wait_for_ready;
+    const struct http_metadata {
+        const char *name, *value;
+    } *metadata; /* sent with every call */
+    unsigned nmetadata;
+};
+struct grpc_response {
+    int code;              /* gRPC status; UNAVAILABLE for connection trouble, DEADLINE_EXCEEDED, CANCELLED after stop */
+    char message[512];
+    struct buf *message_bytes; /* the reply message, decompressed; NULL = none; owned by the caller */
+    struct buf *details;       /* grpc-status-details-bin, decoded; NULL = none; owned by the caller */
+};
+int grpc_client_new(const struct grpc_client_settings *s, struct grpc_client **ret, struct err *reterr);
+/* Blocks until the answer, the deadline (clock_now_ns) or the stop. The parts are not copied and must stay until the return. */
+void grpc_client_call(struct grpc_client *c, const char *path, const struct bytes *parts, unsigned nparts, uint64_t deadline_ns,
+                      struct grpc_response *ret);
+void grpc_client_stop(struct grpc_client *c); /* calls under way and later ones end with CANCELLED; closes the connection */
+struct grpc_client *grpc_client_free(struct grpc_client *c);
+
+#endif

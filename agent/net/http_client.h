@@ -1,0 +1,39 @@
+/* HTTP requests to others (libcurl; only http_client.c includes it, and only the first use initialises it). */
+#ifndef MOTEL_NET_HTTP_CLIENT_H
+#define MOTEL_NET_HTTP_CLIENT_H
+
+#include "agent/base/buf.h"
+#include "agent/base/err.h"
+#include "agent/net/tls.h"
+
+struct http_client; /* kept-alive connections of one worker; one thread at a time, but for http_client_interrupt() */
+
+struct http_client_settings {
+    const struct tls_client_settings *tls;
+    const char *proxy_url;
+    const char *user_agent;
+    int64_t max_conns_per_host, idle_timeout_ns;
+    bool http2; /* h2 by ALPN on https */
+};
+struct http_client_request {
+    const char *method, *url;
+    const char *const *headers; /* "name: value", NULL ended */
+    const struct bytes *body;   /* parts, sent one after the other without joining them */
+    unsigned nbody;
+    uint64_t deadline_ns;       /* clock_now_ns; 0 = none */
+    size_t max_response_bytes;  /* the rest is read and dropped */
+};
+struct http_client_response {
+    int status;
+    struct buf *body;           /* owned by the caller */
+    char content_type[128], retry_after[64], location[1024];
+};
+struct http_client *http_client_new(const struct http_client_settings *s, struct err *reterr);
+struct http_client *http_client_free(struct http_client *c);
+/* One exchange, redirects by Go's rules. 0; -ETIMEDOUT; -ECANCELED after http_client_interrupt(); -ECONNREFUSED, -EHOSTUNREACH, -EIO …
+ * with the reason. */
+int http_client_send(struct http_client *c, const struct http_client_request *q, struct http_client_response *ret, struct err *reterr);
+/* From any thread: the exchange under way, and every later one, ends with -ECANCELED. */
+void http_client_interrupt(struct http_client *c);
+
+#endif

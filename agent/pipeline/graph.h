@@ -1,0 +1,37 @@
+/* The running pipelines: instances, edges, start and stop order. */
+#ifndef MOTEL_PIPELINE_GRAPH_H
+#define MOTEL_PIPELINE_GRAPH_H
+
+#include "agent/pipeline/host.h"
+#include "agent/pipeline/settings.h"
+
+struct graph;
+/* Creates all instances that are used, wires fan-outs, numbers leaf branches; finds cycles. No sockets, no threads. Mistakes name the
+ * component and its place in the file. 0 or -EINVAL. `s` must outlive the graph. */
+int graph_build(struct host *h, const struct service_settings *s, struct cfg_errors *errs, struct graph **ret);
+/* Extensions, then exporters back to receivers, then extensions are told ready. On failure everything is stopped again;
+ * -errno with "cannot start pipelines: failed to start \"otlp\" receiver: …" in reterr. */
+int graph_start(struct graph *g, struct err *reterr);
+/* Not ready, receivers, processors and connectors in flow order, exporters, extensions. */
+void graph_stop(struct graph *g, uint64_t deadline_ns);
+struct graph *graph_free(struct graph *g); /* NULL ok; stopped before */
+const void *graph_extension(struct graph *g, const char *id, enum capability kind); /* NULL = none */
+
+/* One fan-out point. */
+struct queue;
+struct fanout *fanout_new(unsigned nbranches);
+/* Branch i: a component's consume(), or a queue; `leaves` are the ack.owed bits below it. */
+void fanout_set(struct fanout *f, unsigned i, struct component *c, struct queue *q, uint64_t leaves);
+/* Takes `b`. Offers to every branch with a bit in ack->owed; combines the answers (any RETRY -> RETRY with owed set to those; else any
+ * REJECT; else OK; PENDING delays). */
+enum verdict fanout_offer(struct fanout *f, struct batch *b, struct ack *ack);
+struct fanout *fanout_free(struct fanout *f);
+
+/* The program-wide host; one for the life of the process, across reloads. */
+struct host *host_new(const struct motel_settings *s);
+struct host *host_free(struct host *h);
+void host_set_graph(struct host *h, struct graph *g);
+void host_set_stopping(struct host *h, bool stopping);
+void host_set_settings(struct host *h, const struct motel_settings *s);
+
+#endif

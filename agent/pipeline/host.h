@@ -1,0 +1,66 @@
+/* What the program offers to its components: timers, self metrics, registries that outlive a reload. */
+#ifndef MOTEL_PIPELINE_HOST_H
+#define MOTEL_PIPELINE_HOST_H
+
+#include <sys/types.h>
+
+#include "agent/pipeline/component.h"
+
+/* One timer thread serves all; it runs only while a timer is armed. Callbacks are short and do not block. */
+struct timer;
+struct timer *timer_new(struct host *h, void (*fire)(void *ctx), void *ctx);
+void timer_arm(struct timer *t, uint64_t at_ns); /* clock_now_ns() time; replaces an earlier arming; callable from fire() */
+void timer_disarm(struct timer *t);              /* no wait; a callback may still be running */
+struct timer *timer_free(struct timer *t);       /* disarms and waits for a running callback; NULL ok; not from fire() */
+
+/* Self metrics: counters and gauges under the reference's names, served as Prometheus text. Handles are stable; the same name and
+ * labels give the same handle (also across a reload). */
+struct metric;
+/* `labels`: Prometheus form without braces, sorted by the caller: "exporter=\"otlp_http/x\""; "" = none. */
+struct metric *metric_counter(struct host *h, const char *name, const char *help, const char *labels);
+struct metric *metric_gauge(struct host *h, const char *name, const char *help, const char *labels);
+void metric_add(struct metric *m, int64_t n);  /* lock free */
+void metric_set(struct metric *m, int64_t v);
+int64_t metric_value(const struct metric *m);
+/* A gauge that is read when the page is made. Removed by metric_unobserve() before what it reads goes away. */
+void metric_observe(struct host *h, const char *name, const char *help, const char *labels, int64_t (*read)(void *ctx), void *ctx);
+void metric_unobserve(struct host *h, void *ctx);
+/* The whole page (text/plain; version=0.0.4). */
+int metrics_render(struct host *h, struct buf *out);
+/* Accepted / refused / failed counters of a receiver for one signal and transport ("grpc", "http"). */
+struct receiver_metrics {
+    struct metric *accepted, *refused, *failed;
+};
+void receiver_metrics_get(struct host *h, const char *receiver_id, const char *transport, enum signal s, struct receiver_metrics *ret);
+
+/* An extension by id that offers `kind`; NULL when there is none. */
+const void *host_extension(struct host *h, const char *id, enum capability kind);
+
+/* Settings of the `motel:` section that components read. */
+struct motel_settings {
+    bool redact;
+    int64_t shutdown_timeout_ns;
+    int64_t file_mode; /* of files that exporters create; -1 = their own default */
+};
+const struct motel_settings *host_settings(const struct host *h);
+
+/* True while the process is stopping: receivers refuse new data with RETRY. */
+bool host_stopping(const struct host *h);
+
+/*
+ * Registry of things that are shared between the old and the new graph of a reload, by key ("listen:tcp:127.0.0.1:4317",
+ * "file:/abs/path"): the first user makes it, the last one closes it. Thread safe.
+ */
+struct shared {
+    char *key;
+    unsigned refs;
+    void *thing;
+    void (*close)(void *thing);
+    struct shared *next;
+};
+/* The entry of `key` with one more reference, made by `open` when there is none. NULL with reterr when open fails. */
+struct shared *host_share(struct host *h, const char *key, int (*open)(void *ctx, void **ret_thing, struct err *reterr), void *ctx,
+                          void (*close)(void *thing), struct err *reterr);
+struct shared *host_unshare(struct host *h, struct shared *s); /* NULL ok; returns NULL */
+
+#endif

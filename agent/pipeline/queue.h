@@ -1,0 +1,48 @@
+/*
+ * The exporter helper: one queue, worker set and metrics per signal of an exporter; retry with back-off; time-outs.
+ * Settings are the reference's `sending_queue`, `retry_on_failure` and `timeout`.
+ */
+#ifndef MOTEL_PIPELINE_QUEUE_H
+#define MOTEL_PIPELINE_QUEUE_H
+
+#include "agent/pipeline/component.h"
+
+enum queue_sizer { SIZER_REQUESTS, SIZER_ITEMS, SIZER_BYTES };
+struct queue_settings { /* sending_queue; a NULL block = every request is sent at once and its answer is the client's */
+    int64_t num_consumers, queue_size;
+    int sizer;
+    bool block_on_overflow, wait_for_result;
+};
+struct retry_settings { /* retry_on_failure */
+    bool enabled;
+    int64_t initial_interval_ns, max_interval_ns, max_elapsed_time_ns; /* max_elapsed 0 = for ever */
+    double multiplier, randomization_factor;
+};
+struct exporter_settings { /* embedded in an exporter's config */
+    int64_t timeout_ns; /* of one attempt; 0 = none */
+    struct queue_settings *queue; /* BIND_BLOCK */
+    struct retry_settings retry;
+};
+extern const struct cfg_field queue_fields[], retry_fields[];
+/* The three keys for a component's own table: {EXPORTER_FIELDS(struct x_config, exporter, "30s")}, i.e. `timeout`,
+ * `sending_queue`, `retry_on_failure`. `queue_default`: "{}" = on by default, NULL = off. */
+#define EXPORTER_FIELDS(type, member, timeout_default, queue_default)                                                              \
+    {.key = "timeout", .kind = BIND_DURATION, .offset = offsetof(type, member.timeout_ns), .def = timeout_default,                 \
+     .help = "Time allowed for one attempt; 0 means no limit."},                                                                   \
+    {.key = "sending_queue", .kind = BIND_BLOCK, .offset = offsetof(type, member.queue), .def = queue_default,                     \
+     .fields = queue_fields, .size = sizeof(struct queue_settings), .help = "Queue between the pipeline and the backend."},        \
+    {.key = "retry_on_failure", .kind = BIND_STRUCT, .offset = offsetof(type, member.retry), .fields = retry_fields,               \
+     .size = sizeof(struct retry_settings), .help = "Back-off after an answer that allows another try."}
+/* Cross-field rules of the three: 0 or -EINVAL. Call it from the component's check(). */
+int exporter_settings_check(const struct exporter_settings *s, struct err *reterr);
+
+struct queue;
+/* For `signal` of exporter `c`, whose type has send(). No threads yet. */
+struct queue *queue_new(struct component *c, const struct exporter_settings *s, enum signal signal, struct err *reterr);
+/* Takes `b`. OK = queued. RETRY = full or stopping. PENDING where the sender's answer is waited for. Never blocks. */
+enum verdict queue_offer(struct queue *q, struct batch *b, struct ack *ack);
+/* Drains: waiting requests are sent until `deadline_ns`; what is left is counted, logged and dropped. Joins the workers. */
+void queue_stop(struct queue *q, uint64_t deadline_ns);
+struct queue *queue_free(struct queue *q); /* NULL ok; returns NULL */
+
+#endif

@@ -1,0 +1,46 @@
+/*
+ * The whole configuration bound to component types: sections, service, references. Everything lives in the arena of the struct config.
+ */
+#ifndef MOTEL_PIPELINE_SETTINGS_H
+#define MOTEL_PIPELINE_SETTINGS_H
+
+#include "agent/config/config.h"
+#include "agent/pipeline/component.h"
+
+struct component_settings {
+    const char *id;                     /* as written */
+    const struct component_type *type;
+    const void *bound;                  /* by type->fields; type->check() passed */
+    const struct cfg_value *value;
+    struct cfg_pos pos;                 /* of its key */
+    bool alias;                         /* written under a deprecated alias */
+};
+struct pipeline_settings {
+    const char *name; /* "traces/2" */
+    enum signal signal;
+    struct cfg_pos pos;
+    size_t nreceivers, nprocessors, nexporters; /* connectors stand among receivers and exporters */
+    const struct component_settings **receivers, **processors, **exporters;
+};
+struct telemetry_settings {
+    struct log_options logs;
+    int metrics_level;            /* 0 none … 3 detailed */
+    const char *metrics_endpoint; /* "localhost:8888"; NULL = not served */
+    const char *const *resource;  /* name, value pairs, NULL ended: set or (value NULL) removed resource attributes */
+};
+struct service_settings {
+    struct component_settings *components[KIND_COUNT]; /* all that are defined, used or not */
+    size_t ncomponents[KIND_COUNT];
+    struct pipeline_settings *pipelines;
+    size_t npipelines;
+    const struct component_settings **extensions; /* service::extensions, in order */
+    size_t nextensions;
+    struct telemetry_settings telemetry;
+    const struct cfg_value *motel; /* the `motel:` section, for agent/motel_settings.c; NULL = absent */
+};
+/* Binds, checks and resolves (the collector's rules: unknown types, undefined references, pipelines without receivers, connectors used on one
+ * side only, signals not supported …). All mistakes at once. 0 or -EINVAL. */
+int service_settings_bind(struct config *c, const struct component_type *const *types, struct cfg_errors *errs,
+                          struct service_settings **ret);
+
+#endif

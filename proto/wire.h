@@ -1,0 +1,55 @@
+/*
+ * Protobuf wire format, https://protobuf.dev/programming-guides/encoding/: reading fields out of bytes that were checked
+ * before, and appending fields to a buffer. Readers never run past the end, but on unchecked bytes they only say "bad".
+ */
+#ifndef MOTEL_PROTO_WIRE_H
+#define MOTEL_PROTO_WIRE_H
+
+#include "agent/base/buf.h"
+
+enum wire_type { WIRE_VARINT = 0, WIRE_I64 = 1, WIRE_LEN = 2, WIRE_I32 = 5 };
+
+struct wire_reader {
+    const uint8_t *p, *end;
+};
+struct wire_field {
+    uint32_t number;
+    enum wire_type type;
+    uint64_t value;      /* varint, or the 32 or 64 bits */
+    struct bytes bytes;  /* WIRE_LEN payload */
+    struct bytes whole;  /* tag and all, for copying through */
+};
+
+static inline struct wire_reader wire_reader(struct bytes b)
+{
+    return (struct wire_reader){b.data, b.data + b.len};
+}
+/* 1 = a field, 0 = the end, -EBADMSG = malformed. */
+int wire_next(struct wire_reader *r, struct wire_field *ret);
+/* The last field `number` of message `msg` (protobuf: the last one wins); false when there is none. */
+bool wire_find(struct bytes msg, uint32_t number, struct wire_field *ret);
+
+static inline double wire_double(uint64_t bits)
+{
+    double d;
+    memcpy(&d, &bits, sizeof(d));
+    return d;
+}
+static inline size_t wire_varint_size(uint64_t v)
+{
+    return (size_t)(64 - __builtin_clzll(v | 1) + 6) / 7;
+}
+/* Appending: 0, -ENOMEM or -EMSGSIZE. */
+int wire_put_varint(struct buf *b, uint64_t v);
+int wire_put_tag(struct buf *b, uint32_t number, enum wire_type type);
+int wire_put_uint(struct buf *b, uint32_t number, uint64_t v);
+int wire_put_fixed64(struct buf *b, uint32_t number, uint64_t v);
+int wire_put_fixed32(struct buf *b, uint32_t number, uint32_t v);
+int wire_put_double(struct buf *b, uint32_t number, double v);
+int wire_put_bytes(struct buf *b, uint32_t number, struct bytes v);
+int wire_put_str(struct buf *b, uint32_t number, const char *s);
+/* A nested message: wire_begin() gives the place, wire_end() puts the length before what was appended since. */
+int wire_begin(struct buf *b, uint32_t number, size_t *ret_mark);
+int wire_end(struct buf *b, size_t mark);
+
+#endif
