@@ -2,16 +2,20 @@
 #include "agent/pipeline/component.h"
 
 /* receivers */
+extern const struct component_type receiver_nop;
 /* processors */
 /* connectors */
 /* exporters */
+extern const struct component_type exporter_nop;
 /* extensions */
 
 const struct component_type *const component_types[] = {
     /* receivers */
+    &receiver_nop,
     /* processors */
     /* connectors */
     /* exporters */
+    &exporter_nop,
     /* extensions */
     NULL,
 };
