@@ -6,6 +6,7 @@
 
 #include "proto/schema.h"
 
+/* Lists and maps inside each other in one AnyValue; a value inside 64 of them is fine. */
 #define OTLP_MAX_DEPTH 64
 
 struct otlp_checked {
@@ -15,10 +16,12 @@ struct otlp_checked {
 };
 /*
  * Walks every nested field of an Export*ServiceRequest by schema: wire types, lengths, ids (0 or 16/8 bytes), depth,
- * groups refused, unknown fields kept. Singular messages or oneofs given twice are brought to canonical form through
- * protobuf-c; invalid UTF-8 in string fields becomes U+FFFD (one for each maximal bad subpart, Unicode 3.9); the deprecated
- * field 1000 of resource entries is moved to 2 as the reference does. 0; -EBADMSG with the reason and the byte offset in
- * reterr; -ENOMEM.
+ * groups refused, unknown fields kept. What walkers may rely on after it: every known field has its own wire type; singular
+ * fields come at most once, of a oneof at most one member, repeated scalars are one packed field; strings are UTF-8.
+ * Bytes that are legal without being so are written anew: a message given twice is merged, of other singular fields and
+ * oneofs the last one wins; invalid UTF-8 becomes U+FFFD (one for each maximal bad subpart, Unicode 3.9); the deprecated
+ * field 1000 of resource entries is moved to 2 when there is no 2 and else dropped, as the reference does.
+ * Field order is free. 0; -EBADMSG with the reason and the byte offset in reterr; -ENOMEM.
  */
 int otlp_check(enum signal s, struct bytes wire, struct otlp_checked *ret, struct err *reterr);
 /* Counts the records of checked bytes. */

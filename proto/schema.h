@@ -15,10 +15,14 @@ enum field_kind {
     KIND_BOOL, KIND_ENUM, KIND_STRING, KIND_BYTES, KIND_MESSAGE,
 };
 
+struct schema_enum_value {
+    const char *name; /* "SPAN_KIND_SERVER" */
+    int32_t number;
+};
 struct schema_enum {
     const char *name;
     size_t nvalues;
-    const struct { const char *name; int32_t number; } *values;
+    const struct schema_enum_value *values;
 };
 
 struct schema_field {
@@ -39,6 +43,8 @@ struct schema_message {
     uint8_t nfields, noneofs;
     const struct schema_field *fields; /* in declaration order, which is JSON order */
     uint8_t by_number[64];             /* field number -> index + 1, 0 = unknown */
+    /* For protobuf_c_message_unpack() and the structs of proto/otlp/X.pb-c.h. There `string` fields are ProtobufCBinaryData
+     * like `bytes`: protobuf-c's char pointers would cut a string at a NUL. */
     const ProtobufCMessageDescriptor *descriptor;
 };
 

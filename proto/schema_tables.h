@@ -1,0 +1,48 @@
+/* What proto/gen_schema.py makes at build: tables that only the files in proto/ see. */
+#ifndef MOTEL_PROTO_SCHEMA_TABLES_H
+#define MOTEL_PROTO_SCHEMA_TABLES_H
+
+#include "proto/schema.h"
+
+/* What the checker does with a field. */
+enum check_action {
+    CHECK_OTHER, /* unknown number */
+    CHECK_VARINT,
+    CHECK_I64,
+    CHECK_I32,
+    CHECK_BYTES,
+    CHECK_STRING,
+    CHECK_ID16,
+    CHECK_ID8,
+    CHECK_PACKED_I64,
+    CHECK_PACKED_VARINT,
+    CHECK_MESSAGE,
+    CHECK_CONTAINER, /* a list or map inside an AnyValue: one level of nesting */
+    CHECK_RECORD,    /* a message that counts: span, data point, log record */
+};
+
+/* A field with number below CHECK_FIELDS; members of one oneof share a slot. */
+struct check_cell {
+    uint8_t action; /* enum check_action */
+    uint8_t wire;   /* expected wire type; 0xff for an unknown number */
+    uint8_t slot;   /* bit that tells whether it was there before; CHECK_REPEATED for what may come again */
+    uint8_t sub;    /* index of the message */
+};
+
+#define CHECK_FIELDS 32
+#define CHECK_REPEATED 63
+#define CHECK_FIRST_ONEOF 40 /* slot of oneof 0; other fields have their number as slot */
+
+extern const struct schema_message schema_messages[];
+extern const size_t schema_nmessages;
+/* One row for each of schema_messages[]. */
+extern const struct check_cell check_cells[][CHECK_FIELDS];
+extern const struct schema_message *const schema_requests[SIGNAL_COUNT];
+extern const struct schema_message *const schema_responses[SIGNAL_COUNT];
+
+static inline size_t schema_index(const struct schema_message *m)
+{
+    return (size_t)(m - schema_messages);
+}
+
+#endif

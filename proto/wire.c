@@ -1,0 +1,182 @@
+#include "proto/wire.h"
+
+#include <errno.h>
+
+#define VARINT_MAX 10 /* bytes of the longest varint */
+#define LENGTH_ROOM 1 /* what wire_begin() leaves for the length: most nested messages are below 128 bytes */
+
+/* Reads a varint of up to 10 bytes; bits above 64 are dropped, as everywhere. */
+static bool read_varint(struct wire_reader *r, uint64_t *ret)
+{
+    uint64_t v = 0;
+    for (unsigned shift = 0; shift < 7 * VARINT_MAX && r->p < r->end; shift += 7) {
+        uint8_t byte = *r->p++;
+        v |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            *ret = v;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_fixed(struct wire_reader *r, size_t n, uint64_t *ret)
+{
+    if ((size_t)(r->end - r->p) < n)
+        return false;
+    uint64_t v = 0;
+    for (size_t i = 0; i < n; i++)
+        v |= (uint64_t)r->p[i] << (8 * i);
+    r->p += n;
+    *ret = v;
+    return true;
+}
+
+static bool read_bytes(struct wire_reader *r, struct bytes *ret)
+{
+    uint64_t len;
+    if (!read_varint(r, &len) || len > (uint64_t)(r->end - r->p))
+        return false;
+    *ret = bytes_of(r->p, (size_t)len);
+    r->p += len;
+    return true;
+}
+
+static bool read_value(struct wire_reader *r, struct wire_field *f)
+{
+    switch (f->type) {
+    case WIRE_VARINT: return read_varint(r, &f->value);
+    case WIRE_I64: return read_fixed(r, 8, &f->value);
+    case WIRE_LEN: return read_bytes(r, &f->bytes);
+    case WIRE_I32: return read_fixed(r, 4, &f->value);
+    }
+    return false;
+}
+
+int wire_next(struct wire_reader *r, struct wire_field *ret)
+{
+    const uint8_t *start = r->p;
+    uint64_t tag;
+    if (r->p == r->end)
+        return 0;
+    if (*r->p < 0x80)
+        tag = *r->p++;
+    else if (!read_varint(r, &tag))
+        return -EBADMSG;
+    if (tag < 8 || tag > UINT32_MAX)
+        return -EBADMSG;
+    ret->number = (uint32_t)(tag >> 3);
+    ret->type = (enum wire_type)(tag & 7);
+    if (!read_value(r, ret))
+        return -EBADMSG;
+    ret->whole = bytes_of(start, (size_t)(r->p - start));
+    return 1;
+}
+
+bool wire_find(struct bytes msg, uint32_t number, struct wire_field *ret)
+{
+    struct wire_reader r = wire_reader(msg);
+    struct wire_field f;
+    bool found = false;
+    while (wire_next(&r, &f) > 0)
+        if (f.number == number) {
+            *ret = f;
+            found = true;
+        }
+    return found;
+}
+
+static size_t encode_varint(uint8_t *out, uint64_t v)
+{
+    size_t n = 0;
+    for (; v >= 0x80; v >>= 7)
+        out[n++] = (uint8_t)(v | 0x80);
+    out[n++] = (uint8_t)v;
+    return n;
+}
+
+int wire_put_varint(struct buf *b, uint64_t v)
+{
+    uint8_t out[VARINT_MAX];
+    return buf_append(b, out, encode_varint(out, v));
+}
+
+int wire_put_tag(struct buf *b, uint32_t number, enum wire_type type)
+{
+    return wire_put_varint(b, (uint64_t)number << 3 | type);
+}
+
+int wire_put_uint(struct buf *b, uint32_t number, uint64_t v)
+{
+    uint8_t out[2 * VARINT_MAX];
+    size_t n = encode_varint(out, (uint64_t)number << 3 | WIRE_VARINT);
+    n += encode_varint(out + n, v);
+    return buf_append(b, out, n);
+}
+
+static int put_fixed(struct buf *b, uint64_t tag, uint64_t v, size_t len)
+{
+    uint8_t out[VARINT_MAX + 8];
+    size_t n = encode_varint(out, tag);
+    for (size_t i = 0; i < len; i++)
+        out[n + i] = (uint8_t)(v >> (8 * i));
+    return buf_append(b, out, n + len);
+}
+
+int wire_put_fixed64(struct buf *b, uint32_t number, uint64_t v)
+{
+    return put_fixed(b, (uint64_t)number << 3 | WIRE_I64, v, 8);
+}
+
+int wire_put_fixed32(struct buf *b, uint32_t number, uint32_t v)
+{
+    return put_fixed(b, (uint64_t)number << 3 | WIRE_I32, v, 4);
+}
+
+int wire_put_double(struct buf *b, uint32_t number, double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof(bits));
+    return wire_put_fixed64(b, number, bits);
+}
+
+int wire_put_bytes(struct buf *b, uint32_t number, struct bytes v)
+{
+    uint8_t head[2 * VARINT_MAX];
+    size_t n = encode_varint(head, (uint64_t)number << 3 | WIRE_LEN);
+    n += encode_varint(head + n, v.len);
+    int r = buf_reserve(b, n + v.len);
+    if (r < 0)
+        return r;
+    buf_append(b, head, n);
+    buf_append(b, v.data, v.len);
+    return 0;
+}
+
+int wire_put_str(struct buf *b, uint32_t number, const char *s)
+{
+    return wire_put_bytes(b, number, bytes_str(s));
+}
+
+int wire_begin(struct buf *b, uint32_t number, size_t *ret_mark)
+{
+    uint8_t head[VARINT_MAX + LENGTH_ROOM] = {0};
+    size_t n = encode_varint(head, (uint64_t)number << 3 | WIRE_LEN);
+    head[n] = 0;
+    int r = buf_append(b, head, n + LENGTH_ROOM);
+    if (r == 0)
+        *ret_mark = b->len;
+    return r;
+}
+
+int wire_end(struct buf *b, size_t mark)
+{
+    size_t len = b->len - mark, size = wire_varint_size(len);
+    if (size > LENGTH_ROOM) {
+        int r = buf_insert_gap(b, mark, size - LENGTH_ROOM);
+        if (r < 0)
+            return r;
+    }
+    encode_varint(b->data + mark - LENGTH_ROOM, len);
+    return 0;
+}
