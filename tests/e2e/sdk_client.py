@@ -37,7 +37,7 @@ def main():
     resource = Resource({"service.name": "py-client/agent", "answer": 42, "ratio": 0.25, "on": True, "list": ("a", "b")})
 
     tracers = TracerProvider(resource=resource)
-    tracers.add_span_processor(BatchSpanProcessor(span_exporter, max_queue_size=spans + 16))
+    tracers.add_span_processor(BatchSpanProcessor(span_exporter, max_queue_size=max(2048, spans + 16)))
     tracer = tracers.get_tracer("py.scope", "1.0", "https://opentelemetry.io/schemas/1.20.0", {"scope.attribute": "yes"})
     for i in range(spans):
         with tracer.start_as_current_span(f"py-span-{i}", kind=trace.SpanKind.SERVER, attributes={"i": i, "größe": "ü"}) as span:
@@ -62,7 +62,6 @@ def main():
     logger.emit(LogRecord(timestamp=1_795_000_000_000_000_124, body={"list": [1, "two", 3.5, True], "bytes": b"\x00\xff"}, severity_number=SeverityNumber.ERROR))
 
     for provider in (tracers, meters, loggers):
-        provider.force_flush()
         provider.shutdown()
 
 

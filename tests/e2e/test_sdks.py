@@ -67,7 +67,7 @@ def check_arrived(sink, client, run_id):
 @pytest.mark.parametrize("client,protocol,compression", CLIENTS)
 def test_to_grpc_backend(start, grpc_sink, client, protocol, compression):
     sink = grpc_sink()
-    _, ports = start_motel(start, f"otlp_grpc: {{endpoint: 'http://127.0.0.1:{sink.port}', compression: gzip}}", "otlp_grpc", {"SLURM_JOB_ID": "4242"})
+    _, ports = start_motel(start, f"otlp_grpc: {{endpoint: '127.0.0.1:{sink.port}', tls: {{insecure: true}}}}", "otlp_grpc", {"SLURM_JOB_ID": "4242"})
     send(client, protocol, compression, ports["grpc" if protocol == "grpc" else "http"])
     check_arrived(sink, client, "4242")
 
@@ -106,7 +106,7 @@ service:
     metrics: {{receivers: [otlp], exporters: [file]}}
     logs: {{receivers: [otlp], exporters: [file]}}
 """, wait_ports=ports.values())
-    exporter = f"otlp_grpc: {{endpoint: 'http://127.0.0.1:{ports['grpc']}'}}" if protocol == "grpc" else f"otlp_http: {{endpoint: 'http://127.0.0.1:{ports['http']}'}}"
+    exporter = f"otlp_grpc: {{endpoint: '127.0.0.1:{ports['grpc']}', tls: {{insecure: true}}}}" if protocol == "grpc" else f"otlp_http: {{endpoint: 'http://127.0.0.1:{ports['http']}'}}"
     motel, mine = start_motel(start, exporter, exporter.split(":")[0], {"SLURM_JOB_ID": "ref-1"})
     send(client, sends, compression, mine["grpc" if sends == "grpc" else "http"])
     assert motel.stop() == 0

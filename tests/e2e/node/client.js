@@ -32,15 +32,12 @@ async function main() {
   const histogram = meter.createHistogram('node.histogram', { unit: 'ms' });
   for (const value of [1, 20, 300]) histogram.record(value);
 
-  const loggers = new LoggerProvider({ resource, processors: [new BatchLogRecordProcessor(new OTLPLogExporter(target('logs')))] });
+  const loggers = new LoggerProvider({ resource, processors: [new BatchLogRecordProcessor({ exporter: new OTLPLogExporter(target('logs')) })] });
   const logger = loggers.getLogger('node.logger', '1');
   logger.emit({ body: 'hello ✓', severityNumber: 9, severityText: 'INFO', attributes: { nested: { x: { y: 1 } } }, context: inside });
   logger.emit({ body: { k: [1, 'two', 2.5, true] }, severityNumber: 17 });
 
-  for (const provider of [meters, tracers, loggers]) {
-    await provider.forceFlush();
-    await provider.shutdown();
-  }
+  for (const provider of [meters, tracers, loggers]) await provider.shutdown();
 }
 
 main().catch((error) => {
