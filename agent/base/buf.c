@@ -67,6 +67,8 @@ int buf_reserve(struct buf *b, size_t extra)
     if (need <= b->cap)
         return 0;
     size_t cap = b->cap + b->cap / 2;
+    if (cap > b->max)
+        cap = b->max;
     if (cap < need)
         cap = need;
     if (cap < 64 && need < 64)

@@ -19,9 +19,17 @@ int grpc_timeout_parse(struct bytes text, uint64_t *ret_ns);
 /* Base64 of -bin headers: standard alphabet, padding optional on input, none on output. */
 int grpc_bin_encode(struct bytes in, struct buf *out);
 int grpc_bin_decode(struct bytes in, struct buf *out);
-/* gRPC code of an HTTP status without grpc-status (http-grpc-status-mapping.md), and the HTTP status that the reference answers for a
- * gRPC code. */
+/* Status codes, https://grpc.io/docs/guides/status-codes/ (the numbers of enum rpc_code in proto/status.h). */
+enum grpc_code {
+    GRPC_OK, GRPC_CANCELLED, GRPC_UNKNOWN, GRPC_INVALID_ARGUMENT, GRPC_DEADLINE_EXCEEDED, GRPC_NOT_FOUND, GRPC_ALREADY_EXISTS,
+    GRPC_PERMISSION_DENIED, GRPC_RESOURCE_EXHAUSTED, GRPC_FAILED_PRECONDITION, GRPC_ABORTED, GRPC_OUT_OF_RANGE,
+    GRPC_UNIMPLEMENTED, GRPC_INTERNAL, GRPC_UNAVAILABLE, GRPC_DATA_LOSS, GRPC_UNAUTHENTICATED,
+};
+/* gRPC code of an HTTP status without grpc-status (http-grpc-status-mapping.md). */
 int grpc_code_of_http(int http_status);
+/* The HTTP status that the reference answers for a gRPC code (OTLP/HTTP receiver). */
 int http_status_of_grpc(int code);
+/* The gRPC code that the reference gives to an HTTP error of OTLP/HTTP, its own or a backend's (400 -> INVALID_ARGUMENT …). */
+int otlp_code_of_http(int http_status);
 
 #endif
