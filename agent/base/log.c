@@ -9,6 +9,7 @@
 
 #include "agent/base/buf.h"
 #include "agent/base/clock.h"
+#include "agent/base/json_text.h"
 #include "agent/base/secrets.h"
 
 #define MAX_OUTPUTS 8
@@ -43,41 +44,20 @@ static const char *level_name(enum log_level level)
     return level < ARRAY_SIZE(names) ? names[level] : "error";
 }
 
-static void put_json_string(struct buf *b, const char *s)
-{
-    buf_putc(b, '"');
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\')
-            buf_printf(b, "\\%c", c);
-        else if (c == '\n')
-            buf_append_str(b, "\\n");
-        else if (c == '\r')
-            buf_append_str(b, "\\r");
-        else if (c == '\t')
-            buf_append_str(b, "\\t");
-        else if (c < 0x20 || c == 0x7f)
-            buf_printf(b, "\\u%04x", c);
-        else
-            buf_putc(b, (char)c);
-    }
-    buf_putc(b, '"');
-}
-
 static void put_key(struct buf *b, const char *key, bool *first)
 {
     const bool console = state.encoding == LOG_CONSOLE;
     if (!*first)
         buf_append_str(b, console ? ", " : ",");
     *first = false;
-    put_json_string(b, key);
+    json_text(b, bytes_str(key));
     buf_append_str(b, console ? ": " : ":");
 }
 
 static void put_value(struct buf *b, const struct log_field *f)
 {
     switch (f->type) {
-    case LOG_FIELD_STR: put_json_string(b, f->s ? f->s : ""); break;
+    case LOG_FIELD_STR: json_text(b, bytes_str(f->s ? f->s : "")); break;
     case LOG_FIELD_INT: buf_printf(b, "%lld", (long long)f->i); break;
     case LOG_FIELD_DOUBLE: buf_printf(b, isfinite(f->d) ? "%g" : "\"%g\"", f->d); break;
     case LOG_FIELD_BOOL: buf_append_str(b, f->b ? "true" : "false"); break;
@@ -101,7 +81,7 @@ static void put_fields(struct buf *b, const struct logger *lg, const struct log_
             if (!pairs[i][1])
                 continue;
             put_key(b, pairs[i][0], &first);
-            put_json_string(b, pairs[i][1]);
+            json_text(b, bytes_str(pairs[i][1]));
         }
     }
     for (; fields->key; fields++) {
@@ -138,7 +118,7 @@ static void render_json(struct buf *b, enum log_level level, const struct logger
     char ts[25];
     clock_format_ms(clock_wall_ns(), ts);
     buf_printf(b, "{\"level\":\"%s\",\"ts\":\"%s\",\"msg\":", level_name(level), ts);
-    put_json_string(b, msg);
+    json_text(b, bytes_str(msg));
     put_fields(b, lg, fields, false);
     buf_append_str(b, "}\n");
 }

@@ -56,6 +56,7 @@ struct component_type {
     const char *name;            /* "otlp_http" */
     const char *const *aliases;  /* { "otlphttp", NULL }; NULL = none */
     unsigned accepts, emits;     /* SIGNAL_BIT() sets; a connector has both; accepts for processors and exporters, emits for receivers */
+    bool same_signal;            /* connector: every signal leaves only as itself (forward) */
     const char *stability[SIGNAL_COUNT]; /* for `components`: "stable", "beta"; NULL = signal not served */
     const char *help;            /* one sentence */
 

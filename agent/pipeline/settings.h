@@ -26,7 +26,7 @@ struct telemetry_settings {
     struct log_options logs;
     int metrics_level;            /* 0 none … 3 detailed */
     const char *metrics_endpoint; /* "localhost:8888"; NULL = not served */
-    const char *const *resource;  /* name, value pairs, NULL ended: set or (value NULL) removed resource attributes */
+    const char *const *resource;  /* name, value, name, value, …, NULL: what motel says of itself, defaults included, by name */
 };
 struct service_settings {
     struct component_settings *components[KIND_COUNT]; /* all that are defined, used or not */
@@ -36,11 +36,14 @@ struct service_settings {
     const struct component_settings **extensions; /* service::extensions, in order */
     size_t nextensions;
     struct telemetry_settings telemetry;
+    const struct service_config *service; /* as bound, for service_settings_print() */
     const struct cfg_value *motel; /* the `motel:` section, for agent/motel_settings.c; NULL = absent */
 };
 /* Binds, checks and resolves (the collector's rules: unknown types, undefined references, pipelines without receivers, connectors used on one
  * side only, signals not supported …). All mistakes at once. 0 or -EINVAL. */
 int service_settings_bind(struct config *c, const struct component_type *const *types, struct cfg_errors *errs,
                           struct service_settings **ret);
+/* Prints all sections but `motel` as YAML, with all defaults; secrets as [REDACTED]. */
+void service_settings_print(FILE *f, const struct service_settings *s);
 
 #endif
