@@ -1,0 +1,253 @@
+/*
+ * One pass over all bytes. Each message is a row of 32 cells, looked up by field number; a cell says what to do with the
+ * field. Whatever is not plain (long tags and lengths, unknown fields, unpacked numbers) leaves the fast path.
+ */
+#include "proto/check.h"
+
+#include <errno.h>
+
+#include "proto/repair.h"
+#include "proto/schema_tables.h"
+#include "proto/utf8.h"
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define NOINLINE __attribute__((noinline, cold))
+
+enum { WIRE_GROUP_START = 3, WIRE_GROUP_END = 4 };
+
+struct checker {
+    const uint8_t *start;
+    uint32_t records;
+    bool odd; /* legal, but not canonical */
+    struct err *err;
+};
+
+static const uint8_t *check_message(struct checker *c, const uint8_t *p, const uint8_t *end,
+                                    unsigned m, unsigned containers);
+
+/* Sets the error about message `m` at `at`; always NULL, the "bad" of all functions here. */
+static NOINLINE _printf_(4, 5) const uint8_t *fail(struct checker *c, const uint8_t *at, unsigned m,
+                                                   const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    err_set(c->err, -EBADMSG, "invalid protobuf at byte %zu in %s: %s", (size_t)(at - c->start),
+            schema_messages[m].name, text);
+    return NULL;
+}
+
+/* Varints end at the first byte below 0x80, the tenth at the latest. */
+static inline const uint8_t *skip_varint(struct checker *c, const uint8_t *p, const uint8_t *end,
+                                         unsigned m)
+{
+    const uint8_t *limit = end - p > 10 ? p + 10 : end;
+    for (const uint8_t *q = p; q < limit; q++)
+        if (*q < 0x80)
+            return q + 1;
+    return fail(c, p, m, limit == end ? "varint beyond the end of the message" : "varint of more than 10 bytes");
+}
+
+/* Tags and lengths have 5 bytes at most and fit into 32 bits; `p` is behind the first byte, which is in *value. */
+static NOINLINE const uint8_t *long_varint(struct checker *c, const uint8_t *p, const uint8_t *end,
+                                           unsigned m, size_t *value)
+{
+    uint64_t v = *value & 0x7f;
+    for (unsigned shift = 7; p < end; shift += 7) {
+        uint8_t byte = *p++;
+        v |= (uint64_t)(byte & 0x7f) << shift;
+        if (v > UINT32_MAX || (shift == 28 && byte >= 0x80))
+            return fail(c, p, m, "tag or length of more than 32 bits");
+        if (byte < 0x80) {
+            *value = (size_t)v;
+            return p;
+        }
+    }
+    return fail(c, p, m, "tag or length beyond the end of the message");
+}
+
+static inline const uint8_t *read_length(struct checker *c, const uint8_t *p, const uint8_t *end,
+                                         unsigned m, size_t *ret_len)
+{
+    if (UNLIKELY(p == end))
+        return fail(c, p, m, "length expected, end of the message found");
+    size_t len = *p++;
+    if (UNLIKELY(len >= 0x80)) {
+        p = long_varint(c, p, end, m, &len);
+        if (!p)
+            return NULL;
+    }
+    if (UNLIKELY(len > (size_t)(end - p)))
+        return fail(c, p, m, "length %zu with %zu bytes left", len, (size_t)(end - p));
+    *ret_len = len;
+    return p;
+}
+
+static inline const uint8_t *skip_fixed(struct checker *c, const uint8_t *p, const uint8_t *end,
+                                        unsigned m, size_t len)
+{
+    if (UNLIKELY((size_t)(end - p) < len))
+        return fail(c, p, m, "%zu bytes of a fixed number expected, %zu left", len, (size_t)(end - p));
+    return p + len;
+}
+
+static const uint8_t *check_packed(struct checker *c, const uint8_t *p, size_t len, unsigned m,
+                                   enum check_action action)
+{
+    const uint8_t *end = p + len;
+    if (action == CHECK_PACKED_I64)
+        return len % 8 == 0 ? end : fail(c, p, m, "packed 64-bit numbers in %zu bytes", len);
+    while (p && p < end)
+        p = skip_varint(c, p, end, m);
+    return p;
+}
+
+static const uint8_t *skip_unknown(struct checker *c, const uint8_t *p, const uint8_t *end,
+                                   unsigned m, size_t tag)
+{
+    size_t len = 0;
+    switch (tag & 7) {
+    case WIRE_VARINT: return skip_varint(c, p, end, m);
+    case WIRE_I64: return skip_fixed(c, p, end, m, 8);
+    case WIRE_I32: return skip_fixed(c, p, end, m, 4);
+    case WIRE_LEN:
+        p = read_length(c, p, end, m, &len);
+        return p ? p + len : NULL;
+    case WIRE_GROUP_START:
+    case WIRE_GROUP_END: return fail(c, p, m, "group in field %zu; groups are not part of OTLP", tag >> 3);
+    default: return fail(c, p, m, "wire type %zu in field %zu", tag & 7, tag >> 3);
+    }
+}
+
+/* The old place of scope entries in resource entries. */
+static const uint8_t *check_old_scopes(struct checker *c, const uint8_t *p, const uint8_t *end,
+                                       unsigned m, const struct schema_message *scopes)
+{
+    size_t len = 0;
+    p = read_length(c, p, end, m, &len);
+    if (!p)
+        return NULL;
+    c->odd = true;
+    return check_message(c, p, p + len, (unsigned)schema_index(scopes), 0);
+}
+
+/* A field whose wire type is not the expected one, or that is not known. */
+static NOINLINE const uint8_t *check_other(struct checker *c, const uint8_t *p, const uint8_t *end,
+                                           unsigned m, size_t tag)
+{
+    const struct schema_message *message = &schema_messages[m];
+    const struct schema_field *f = schema_field(message, (uint32_t)(tag >> 3));
+    if (tag < 8)
+        return fail(c, p, m, "field number 0");
+    if (f) {
+        if (!f->repeated || f->wire_type == WIRE_LEN || f->wire_type != (tag & 7))
+            return fail(c, p, m, "wire type %zu in field %s, expected %u", tag & 7, f->name,
+                        f->repeated ? WIRE_LEN : f->wire_type);
+        c->odd = true; /* a number of a repeated field by itself */
+    } else if (tag == (OTLP_OLD_SCOPES << 3 | WIRE_LEN) && otlp_old_scopes(message)) {
+        return check_old_scopes(c, p, end, m, otlp_old_scopes(message));
+    }
+    return skip_unknown(c, p, end, m, tag);
+}
+
+static inline const uint8_t *check_id(struct checker *c, const uint8_t *p, size_t len, unsigned m,
+                                      size_t expected)
+{
+    if (UNLIKELY(len != expected && len != 0))
+        return fail(c, p, m, "id of %zu bytes, expected 0 or %zu", len, expected);
+    return p + len;
+}
+
+/* The payload of a field with a length. */
+static inline const uint8_t *check_payload(struct checker *c, const uint8_t *p, size_t len, unsigned m,
+                                           const struct check_cell *cell, unsigned containers)
+{
+    switch (cell->action) {
+    case CHECK_STRING:
+        if (UNLIKELY(!utf8_ascii(p, len)) && !utf8_valid(bytes_of(p, len)))
+            c->odd = true;
+        return p + len;
+    case CHECK_BYTES: return p + len;
+    case CHECK_ID16: return check_id(c, p, len, m, 16);
+    case CHECK_ID8: return check_id(c, p, len, m, 8);
+    case CHECK_PACKED_I64:
+    case CHECK_PACKED_VARINT: return check_packed(c, p, len, m, (enum check_action)cell->action);
+    case CHECK_CONTAINER:
+        if (++containers > OTLP_MAX_DEPTH)
+            return fail(c, p, m, "value nested deeper than %d lists and maps", OTLP_MAX_DEPTH);
+        break;
+    case CHECK_RECORD: c->records++; break;
+    default: break;
+    }
+    return check_message(c, p, p + len, cell->sub, containers);
+}
+
+static const uint8_t *check_message(struct checker *c, const uint8_t *p, const uint8_t *end,
+                                    unsigned m, unsigned containers)
+{
+    const struct check_cell *cells = check_cells[m];
+    uint64_t seen = 0, again = 0;
+    while (p < end) {
+        size_t tag = *p++, len = 0;
+        if (UNLIKELY(tag >= 0x80) && !(p = long_varint(c, p, end, m, &tag)))
+            return NULL;
+        const struct check_cell *cell = &cells[tag >> 3 & (CHECK_FIELDS - 1)];
+        if (UNLIKELY(cell->wire != (tag & 7) || tag >= CHECK_FIELDS << 3)) {
+            if (!(p = check_other(c, p, end, m, tag)))
+                return NULL;
+            continue;
+        }
+        again |= seen & 1ull << cell->slot;
+        seen |= 1ull << cell->slot;
+        if (LIKELY(cell->wire == WIRE_LEN)) {
+            p = read_length(c, p, end, m, &len);
+            if (LIKELY(p != NULL))
+                p = check_payload(c, p, len, m, cell, containers);
+        } else if (cell->action == CHECK_VARINT) {
+            p = skip_varint(c, p, end, m);
+        } else {
+            p = skip_fixed(c, p, end, m, cell->action == CHECK_I64 ? 8 : 4);
+        }
+        if (UNLIKELY(!p))
+            return NULL;
+    }
+    if (UNLIKELY(again & ~(1ull << CHECK_REPEATED)))
+        c->odd = true;
+    return p;
+}
+
+int otlp_check(enum signal s, struct bytes wire, struct otlp_checked *ret, struct err *reterr)
+{
+    const struct schema_message *request = schema_request(s);
+    struct checker c = {.start = wire.data, .err = reterr};
+    *ret = (struct otlp_checked){.canonical = true};
+    if (wire.len > INT32_MAX)
+        return err_set(reterr, -EBADMSG, "invalid protobuf: %zu bytes, at most 2 GiB expected", wire.len);
+    if (wire.len && !check_message(&c, wire.data, wire.data + wire.len, (unsigned)schema_index(request), 0))
+        return -EBADMSG;
+    ret->records = c.records;
+    if (!c.odd)
+        return 0;
+    _cleanup_buf_ struct buf *fixed = buf_new(0);
+    if (!fixed || otlp_repair(request, wire, fixed) < 0)
+        return err_set(reterr, -ENOMEM, "out of memory for a request of %zu bytes", wire.len);
+    ret->canonical = false;
+    ret->records = otlp_count(s, buf_bytes(fixed));
+    ret->fixed = TAKE_PTR(fixed);
+    return 0;
+}
+
+int batch_from_wire(enum signal s, struct buf *wire, struct batch **ret, struct err *reterr)
+{
+    _cleanup_buf_ struct buf *in = wire;
+    struct otlp_checked checked;
+    int r = otlp_check(s, buf_bytes(in), &checked, reterr);
+    if (r < 0)
+        return r;
+    struct buf *seg = checked.canonical ? TAKE_PTR(in) : checked.fixed;
+    *ret = batch_new(s, &seg, 1, checked.records);
+    return *ret ? 0 : err_set(reterr, -ENOMEM, "out of memory for a batch");
+}
