@@ -8,21 +8,18 @@ static const struct {
     const char *name;
     enum codec codec;
 } names[] = {
-    {"", CODEC_IDENTITY},
-    {"identity", CODEC_IDENTITY},
-    {"gzip", CODEC_GZIP},
-    {"zlib", CODEC_ZLIB},
-    {"deflate", CODEC_ZLIB},
-    {"zstd", CODEC_ZSTD},
-    {"snappy", CODEC_SNAPPY},
-    {"x-snappy-framed", CODEC_SNAPPY_FRAMED},
+    {"", CODEC_IDENTITY},     {"identity", CODEC_IDENTITY},
+    {"gzip", CODEC_GZIP},     {"zlib", CODEC_ZLIB},
+    {"deflate", CODEC_ZLIB},  {"zstd", CODEC_ZSTD},
+    {"snappy", CODEC_SNAPPY}, {"x-snappy-framed", CODEC_SNAPPY_FRAMED},
     {"lz4", CODEC_LZ4},
 };
 
 enum codec codec_find(struct bytes name)
 {
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-        if (strlen(names[i].name) == name.len && strncasecmp(names[i].name, (const char *)name.data, name.len) == 0)
+        if (strlen(names[i].name) == name.len &&
+            strncasecmp(names[i].name, (const char *)name.data, name.len) == 0)
             return names[i].codec;
     return CODEC_UNKNOWN;
 }
@@ -30,8 +27,10 @@ enum codec codec_find(struct bytes name)
 const char *codec_name(enum codec c)
 {
     static const char *const of[] = {
-        [CODEC_IDENTITY] = "identity", [CODEC_GZIP] = "gzip", [CODEC_ZLIB] = "zlib", [CODEC_ZSTD] = "zstd",
-        [CODEC_SNAPPY] = "snappy", [CODEC_SNAPPY_FRAMED] = "x-snappy-framed", [CODEC_LZ4] = "lz4", [CODEC_UNKNOWN] = "unknown",
+        [CODEC_IDENTITY] = "identity", [CODEC_GZIP] = "gzip",
+        [CODEC_ZLIB] = "zlib",         [CODEC_ZSTD] = "zstd",
+        [CODEC_SNAPPY] = "snappy",     [CODEC_SNAPPY_FRAMED] = "x-snappy-framed",
+        [CODEC_LZ4] = "lz4",           [CODEC_UNKNOWN] = "unknown",
     };
     return of[c];
 }
@@ -108,19 +107,13 @@ int codec_decompress(enum codec c, struct bytes in, struct buf *out, struct err 
         if (in.len > out->max - out->len)
             return codec_too_large(out, reterr);
         return buf_append(out, in.data, in.len);
-    case CODEC_GZIP:
-        return gzip_decompress(l, in, out, reterr);
-    case CODEC_ZLIB:
-        return zlib_decompress(l, in, out, reterr);
-    case CODEC_ZSTD:
-        return zstd_decompress(l, in, out, reterr);
+    case CODEC_GZIP: return gzip_decompress(l, in, out, reterr);
+    case CODEC_ZLIB: return zlib_decompress(l, in, out, reterr);
+    case CODEC_ZSTD: return zstd_decompress(l, in, out, reterr);
     case CODEC_SNAPPY:
-    case CODEC_SNAPPY_FRAMED:
-        return snappy_decompress(in, out, reterr);
-    case CODEC_LZ4:
-        return lz4_decompress(in, out, reterr);
-    case CODEC_UNKNOWN:
-        break;
+    case CODEC_SNAPPY_FRAMED: return snappy_decompress(in, out, reterr);
+    case CODEC_LZ4: return lz4_decompress(in, out, reterr);
+    case CODEC_UNKNOWN: break;
     }
     return err_set(reterr, -EBADMSG, "unknown compression");
 }
@@ -137,17 +130,12 @@ int codec_compress(enum codec c, int level, const struct bytes *parts, unsigned 
             r = buf_append(out, parts[i].data, parts[i].len);
         return r;
     case CODEC_GZIP:
-    case CODEC_ZLIB:
-        return deflate_compress(l, c == CODEC_GZIP, level, parts, n, out);
-    case CODEC_ZSTD:
-        return zstd_compress(l, level, parts, n, out);
+    case CODEC_ZLIB: return deflate_compress(l, c == CODEC_GZIP, level, parts, n, out);
+    case CODEC_ZSTD: return zstd_compress(l, level, parts, n, out);
     case CODEC_SNAPPY:
-    case CODEC_SNAPPY_FRAMED:
-        return snappy_compress(c == CODEC_SNAPPY_FRAMED, parts, n, out);
-    case CODEC_LZ4:
-        return lz4_compress(level, parts, n, out);
-    case CODEC_UNKNOWN:
-        break;
+    case CODEC_SNAPPY_FRAMED: return snappy_compress(c == CODEC_SNAPPY_FRAMED, parts, n, out);
+    case CODEC_LZ4: return lz4_compress(level, parts, n, out);
+    case CODEC_UNKNOWN: break;
     }
     return -EINVAL;
 }

@@ -1,4 +1,5 @@
-/* gzip (RFC 1952) and zlib (RFC 1950) around libdeflate; ISA-L for the default level of gzip where it was built in. */
+/* gzip (RFC 1952) and zlib (RFC 1950) around libdeflate; ISA-L for the default level of gzip where
+ * it was built in. */
 #include <errno.h>
 #include <libdeflate.h>
 
@@ -49,8 +50,10 @@ static const char *bad_deflate_reason(_unused_ struct bytes in)
 #endif
 }
 
-/* One raw deflate stream at the front of `in`; libdeflate needs the room at once, so it is tried with more and more. */
-static int inflate_raw(struct codec_local *l, struct bytes in, size_t hint, struct buf *out, size_t *ret_used, struct err *reterr)
+/* One raw deflate stream at the front of `in`; libdeflate needs the room at once, so it is tried
+ * with more and more. */
+static int inflate_raw(struct codec_local *l, struct bytes in, size_t hint, struct buf *out,
+                       size_t *ret_used, struct err *reterr)
 {
     if (!l->inflater && !(l->inflater = libdeflate_alloc_decompressor()))
         return err_set(reterr, -ENOMEM, "out of memory");
@@ -62,8 +65,8 @@ static int inflate_raw(struct codec_local *l, struct bytes in, size_t hint, stru
             return err_set(reterr, -ENOMEM, "out of memory");
         uint8_t none;
         size_t made = 0;
-        enum libdeflate_result r = libdeflate_deflate_decompress_ex(l->inflater, in.data, in.len, room ? buf_tail(out) : &none, room,
-                                                                    ret_used, &made);
+        enum libdeflate_result r = libdeflate_deflate_decompress_ex(
+            l->inflater, in.data, in.len, room ? buf_tail(out) : &none, room, ret_used, &made);
         if (r == LIBDEFLATE_SUCCESS) {
             buf_commit(out, made);
             return 0;
@@ -133,7 +136,8 @@ static size_t gzip_size_hint(struct bytes in)
     return says / MAX_RATIO <= in.len ? says : in.len * 8;
 }
 
-static int gzip_member(struct codec_local *l, struct bytes in, struct buf *out, size_t *ret_used, struct err *reterr)
+static int gzip_member(struct codec_local *l, struct bytes in, struct buf *out, size_t *ret_used,
+                       struct err *reterr)
 {
     size_t head = 0, body = 0, start = out->len;
     int r = gzip_header(in, &head, reterr);
@@ -147,7 +151,8 @@ static int gzip_member(struct codec_local *l, struct bytes in, struct buf *out, 
         return err_set(reterr, -EBADMSG, "unexpected EOF");
     const uint8_t *trailer = rest.data + body;
     size_t made = out->len - start;
-    if (le32(trailer) != libdeflate_crc32(0, made ? out->data + start : trailer, made) || le32(trailer + 4) != (uint32_t)made)
+    if (le32(trailer) != libdeflate_crc32(0, made ? out->data + start : trailer, made) ||
+        le32(trailer + 4) != (uint32_t)made)
         return err_set(reterr, -EBADMSG, "gzip: invalid checksum");
     *ret_used = head + body + 8;
     return 0;
@@ -210,12 +215,14 @@ static int fast_feed(struct isal_zstream *z, struct bytes part, bool last, struc
         if (isal_deflate(z) != COMP_OK)
             return -EIO;
         buf_commit(out, before - z->avail_out);
-        if (z->avail_in == 0 && z->avail_out > 0 && (!last || z->internal_state.state == ZSTATE_END))
+        if (z->avail_in == 0 && z->avail_out > 0 &&
+            (!last || z->internal_state.state == ZSTATE_END))
             return 0;
     }
 }
 
-static int fast_compress(struct codec_local *l, const struct bytes *parts, unsigned n, struct buf *out)
+static int fast_compress(struct codec_local *l, const struct bytes *parts, unsigned n,
+                         struct buf *out)
 {
     if (!l->fast && !(l->fast = malloc(sizeof(*l->fast))))
         return -ENOMEM;
@@ -252,7 +259,8 @@ static int deflater_of(struct codec_local *l, int level)
     return l->deflater ? 0 : -ENOMEM;
 }
 
-int deflate_compress(struct codec_local *l, bool gzip, int level, const struct bytes *parts, unsigned n, struct buf *out)
+int deflate_compress(struct codec_local *l, bool gzip, int level, const struct bytes *parts,
+                     unsigned n, struct buf *out)
 {
 #ifdef HAVE_ISAL
     if (gzip && (level == 0 || level == -1) && codec_total(parts, n) < UINT32_MAX / 2)
@@ -265,12 +273,14 @@ int deflate_compress(struct codec_local *l, bool gzip, int level, const struct b
         r = codec_join(parts, n, &all, &copy);
     if (r < 0)
         return r;
-    size_t bound = gzip ? libdeflate_gzip_compress_bound(l->deflater, all.len) : libdeflate_zlib_compress_bound(l->deflater, all.len);
+    size_t bound = gzip ? libdeflate_gzip_compress_bound(l->deflater, all.len)
+                        : libdeflate_zlib_compress_bound(l->deflater, all.len);
     r = buf_reserve(out, bound);
     if (r < 0)
         return r;
-    size_t made = gzip ? libdeflate_gzip_compress(l->deflater, all.data, all.len, buf_tail(out), bound)
-                       : libdeflate_zlib_compress(l->deflater, all.data, all.len, buf_tail(out), bound);
+    size_t made =
+        gzip ? libdeflate_gzip_compress(l->deflater, all.data, all.len, buf_tail(out), bound)
+             : libdeflate_zlib_compress(l->deflater, all.data, all.len, buf_tail(out), bound);
     buf_commit(out, made);
     buf_shrink(out);
     return made ? 0 : -EIO;

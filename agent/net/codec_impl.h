@@ -4,7 +4,8 @@
 
 #include "agent/net/codec.h"
 
-/* Compressors and decompressors that a thread keeps between calls; freed when it ends. Every pointer is made on first use. */
+/* Compressors and decompressors that a thread keeps between calls; freed when it ends. Every
+ * pointer is made on first use. */
 struct codec_local {
     struct libdeflate_decompressor *inflater;
     struct libdeflate_compressor *deflater;
@@ -23,16 +24,20 @@ int gzip_decompress(struct codec_local *l, struct bytes in, struct buf *out, str
 int zlib_decompress(struct codec_local *l, struct bytes in, struct buf *out, struct err *reterr);
 int zstd_decompress(struct codec_local *l, struct bytes in, struct buf *out, struct err *reterr);
 int lz4_decompress(struct bytes in, struct buf *out, struct err *reterr);
-int snappy_decompress(struct bytes in, struct buf *out, struct err *reterr); /* framed or not, by the magic */
-int deflate_compress(struct codec_local *l, bool gzip, int level, const struct bytes *parts, unsigned n, struct buf *out);
-int zstd_compress(struct codec_local *l, int level, const struct bytes *parts, unsigned n, struct buf *out);
+int snappy_decompress(struct bytes in, struct buf *out,
+                      struct err *reterr); /* framed or not, by the magic */
+int deflate_compress(struct codec_local *l, bool gzip, int level, const struct bytes *parts,
+                     unsigned n, struct buf *out);
+int zstd_compress(struct codec_local *l, int level, const struct bytes *parts, unsigned n,
+                  struct buf *out);
 int lz4_compress(int level, const struct bytes *parts, unsigned n, struct buf *out);
 int snappy_compress(bool framed, const struct bytes *parts, unsigned n, struct buf *out);
 
 /* -EMSGSIZE in words. */
 int codec_too_large(const struct buf *out, struct err *reterr);
 size_t codec_total(const struct bytes *parts, unsigned n);
-/* The parts as one piece: the first one itself, or a copy in *ret_copy, which the caller drops. 0 or -ENOMEM. */
+/* The parts as one piece: the first one itself, or a copy in *ret_copy, which the caller drops. 0
+ * or -ENOMEM. */
 int codec_join(const struct bytes *parts, unsigned n, struct bytes *ret, struct buf **ret_copy);
 
 #endif

@@ -4,8 +4,14 @@
 
 #include "agent/net/codec_impl.h"
 
-static void free_dctx(LZ4F_dctx **d) { LZ4F_freeDecompressionContext(*d); }
-static void free_cctx(LZ4F_cctx **c) { LZ4F_freeCompressionContext(*c); }
+static void free_dctx(LZ4F_dctx **d)
+{
+    LZ4F_freeDecompressionContext(*d);
+}
+static void free_cctx(LZ4F_cctx **c)
+{
+    LZ4F_freeCompressionContext(*c);
+}
 
 static int more_room(struct buf *out, size_t want, struct err *reterr)
 {
@@ -16,7 +22,8 @@ static int more_room(struct buf *out, size_t want, struct err *reterr)
 }
 
 /* One call of the decoder; *ret_left is 0 at the end of a frame. */
-static int lz4_step(LZ4F_dctx *d, struct bytes *in, struct buf *out, size_t *ret_left, struct err *reterr)
+static int lz4_step(LZ4F_dctx *d, struct bytes *in, struct buf *out, size_t *ret_left,
+                    struct err *reterr)
 {
     uint8_t none;
     size_t limit = out->max - out->len, room = out->cap - out->len, used = in->len;
@@ -38,9 +45,11 @@ static int lz4_step(LZ4F_dctx *d, struct bytes *in, struct buf *out, size_t *ret
 int lz4_decompress(struct bytes in, struct buf *out, struct err *reterr)
 {
     _cleanup_(free_dctx) LZ4F_dctx *d = NULL;
-    if (in.len <= 4 && memcmp(in.data ? in.data : (const uint8_t *)"", "\x04\x22\x4d\x18", in.len) == 0)
+    if (in.len <= 4 &&
+        memcmp(in.data ? in.data : (const uint8_t *)"", "\x04\x22\x4d\x18", in.len) == 0)
         return 0; /* nothing, or a bare magic number: an empty body for the reference too */
-    if (LZ4F_isError(LZ4F_createDecompressionContext(&d, LZ4F_VERSION)) || more_room(out, in.len * 4 + 64, reterr) < 0)
+    if (LZ4F_isError(LZ4F_createDecompressionContext(&d, LZ4F_VERSION)) ||
+        more_room(out, in.len * 4 + 64, reterr) < 0)
         return err_set(reterr, -ENOMEM, "out of memory");
     size_t left = 1;
     while (in.len || left) {
@@ -55,7 +64,8 @@ int lz4_decompress(struct bytes in, struct buf *out, struct err *reterr)
     return 0;
 }
 
-static int lz4_put(LZ4F_cctx *c, const LZ4F_preferences_t *p, const struct bytes *parts, unsigned n, struct buf *out)
+static int lz4_put(LZ4F_cctx *c, const LZ4F_preferences_t *p, const struct bytes *parts, unsigned n,
+                   struct buf *out)
 {
     size_t made = LZ4F_compressBegin(c, buf_tail(out), out->cap - out->len, p);
     for (unsigned i = 0; i < n && !LZ4F_isError(made); i++) {
@@ -63,7 +73,8 @@ static int lz4_put(LZ4F_cctx *c, const LZ4F_preferences_t *p, const struct bytes
         int r = buf_reserve(out, LZ4F_compressBound(parts[i].len, p));
         if (r < 0)
             return r;
-        made = LZ4F_compressUpdate(c, buf_tail(out), out->cap - out->len, parts[i].data, parts[i].len, NULL);
+        made = LZ4F_compressUpdate(c, buf_tail(out), out->cap - out->len, parts[i].data,
+                                   parts[i].len, NULL);
     }
     if (LZ4F_isError(made))
         return -EIO;

@@ -1,10 +1,13 @@
-/* Snappy blocks (format_description.txt) and the framing format (framing_format.txt), both of google/snappy. */
+/* Snappy blocks (format_description.txt) and the framing format (framing_format.txt), both of
+ * google/snappy. */
 #include <errno.h>
 #include <pthread.h>
 
 #include "agent/net/codec_impl.h"
 
-#define CHUNK_BYTES 65536 /* most uncompressed bytes in one framed chunk, and the reach of a copy that the encoder makes */
+#define CHUNK_BYTES                                                                                \
+    65536 /* most uncompressed bytes in one framed chunk, and the reach of a copy that the encoder \
+             makes */
 #define MAGIC "\xff\x06\x00\x00sNaPpY"
 #define MAGIC_BYTES 10
 
@@ -69,7 +72,8 @@ static bool read_copy(struct reader *r, uint8_t tag)
     size_t len = extra == 1 ? 4u + ((tag >> 2) & 7) : 1u + (tag >> 2);
     size_t offset = le_bytes(r->p, extra) + (extra == 1 ? (size_t)(tag >> 5) << 8 : 0);
     r->p += extra;
-    if (offset == 0 || offset > (size_t)(r->dst - r->dst_start) || len > (size_t)(r->dst_end - r->dst))
+    if (offset == 0 || offset > (size_t)(r->dst - r->dst_start) ||
+        len > (size_t)(r->dst_end - r->dst))
         return false;
     if (offset >= len) {
         memcpy(r->dst, r->dst - offset, len);
@@ -133,8 +137,9 @@ static uint32_t masked_crc(struct bytes b)
     size_t n = b.len;
     for (; n >= 8; n -= 8, p += 8) {
         uint32_t low = c ^ le_bytes(p, 4), high = le_bytes(p + 4, 4);
-        c = crc_table[7][low & 255] ^ crc_table[6][low >> 8 & 255] ^ crc_table[5][low >> 16 & 255] ^ crc_table[4][low >> 24] ^
-            crc_table[3][high & 255] ^ crc_table[2][high >> 8 & 255] ^ crc_table[1][high >> 16 & 255] ^ crc_table[0][high >> 24];
+        c = crc_table[7][low & 255] ^ crc_table[6][low >> 8 & 255] ^ crc_table[5][low >> 16 & 255] ^
+            crc_table[4][low >> 24] ^ crc_table[3][high & 255] ^ crc_table[2][high >> 8 & 255] ^
+            crc_table[1][high >> 16 & 255] ^ crc_table[0][high >> 24];
     }
     for (; n; n--, p++)
         c = c >> 8 ^ crc_table[0][(c ^ *p) & 255];
@@ -157,7 +162,8 @@ static int data_chunk(bool compressed, struct bytes body, struct buf *out, struc
         r = codec_too_large(out, reterr);
     else if (buf_append(out, data.data, data.len) < 0)
         r = err_set(reterr, -ENOMEM, "out of memory");
-    if (r == 0 && masked_crc(bytes_of(out->data ? out->data + start : data.data, out->len - start)) != le_bytes(body.data, 4))
+    if (r == 0 && masked_crc(bytes_of(out->data ? out->data + start : data.data,
+                                      out->len - start)) != le_bytes(body.data, 4))
         r = corrupt(reterr);
     return r;
 }
@@ -276,7 +282,10 @@ static uint8_t *chunk_encode(struct bytes in, uint8_t *o)
     return literal < end ? put_literal(o, literal, (size_t)(end - literal)) : o;
 }
 
-static size_t chunk_bound(size_t n) { return n + n / 6 + 32; }
+static size_t chunk_bound(size_t n)
+{
+    return n + n / 6 + 32;
+}
 
 static uint8_t *put_length(uint8_t *o, uint64_t v)
 {
@@ -317,10 +326,12 @@ int snappy_compress(bool framed, const struct bytes *parts, unsigned n, struct b
         r = buf_append(out, MAGIC, MAGIC_BYTES);
     else if (r == 0 && all.len > UINT32_MAX)
         r = -EMSGSIZE;
-    else if (r == 0 && (r = buf_reserve(out, 5 + chunk_bound(all.len) + 32 * (all.len / CHUNK_BYTES))) == 0)
+    else if (r == 0 &&
+             (r = buf_reserve(out, 5 + chunk_bound(all.len) + 32 * (all.len / CHUNK_BYTES))) == 0)
         buf_commit(out, (size_t)(put_length(buf_tail(out), all.len) - buf_tail(out)));
     for (size_t at = 0; r == 0 && at < all.len; at += CHUNK_BYTES) {
-        struct bytes part = bytes_of(all.data + at, all.len - at < CHUNK_BYTES ? all.len - at : CHUNK_BYTES);
+        struct bytes part =
+            bytes_of(all.data + at, all.len - at < CHUNK_BYTES ? all.len - at : CHUNK_BYTES);
         if (framed)
             r = put_frame(part, out);
         else

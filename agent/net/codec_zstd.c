@@ -5,7 +5,7 @@
 
 #include "agent/net/codec_impl.h"
 
-#define WINDOW_LOG_MAX 25        /* 32 MiB, the largest window that the reference's encoder asks for */
+#define WINDOW_LOG_MAX 25 /* 32 MiB, the largest window that the reference's encoder asks for */
 #define KEEP_BYTES (1024 * 1024) /* a larger decompressor is not kept between calls */
 
 void codec_zstd_done(struct codec_local *l)
@@ -21,18 +21,16 @@ static int bad_frame(size_t code, struct err *reterr)
     switch (ZSTD_getErrorCode(code)) {
     case ZSTD_error_prefix_unknown:
         return err_set(reterr, -EBADMSG, "invalid input: magic number mismatch");
-    case ZSTD_error_checksum_wrong:
-        return err_set(reterr, -EBADMSG, "invalid checksum");
+    case ZSTD_error_checksum_wrong: return err_set(reterr, -EBADMSG, "invalid checksum");
     case ZSTD_error_frameParameter_windowTooLarge:
         return err_set(reterr, -EBADMSG, "window size exceeded");
-    case ZSTD_error_memory_allocation:
-        return err_set(reterr, -ENOMEM, "out of memory");
-    default:
-        return err_set(reterr, -EBADMSG, "zstd: %s", ZSTD_getErrorName(code));
+    case ZSTD_error_memory_allocation: return err_set(reterr, -ENOMEM, "out of memory");
+    default: return err_set(reterr, -EBADMSG, "zstd: %s", ZSTD_getErrorName(code));
     }
 }
 
-/* Room for the frame that starts at `rest`: what it says that it holds, else a guess. -EMSGSIZE when it says too much. */
+/* Room for the frame that starts at `rest`: what it says that it holds, else a guess. -EMSGSIZE
+ * when it says too much. */
 static int frame_room(struct bytes rest, struct buf *out, struct err *reterr)
 {
     size_t limit = out->max - out->len, room = rest.len * 6 + 4096;
@@ -42,7 +40,9 @@ static int frame_room(struct bytes rest, struct buf *out, struct err *reterr)
             return codec_too_large(out, reterr);
         room = (size_t)says;
     }
-    return buf_reserve(out, room > limit ? limit : room) < 0 ? err_set(reterr, -ENOMEM, "out of memory") : 0;
+    return buf_reserve(out, room > limit ? limit : room) < 0
+               ? err_set(reterr, -ENOMEM, "out of memory")
+               : 0;
 }
 
 /* 1 = the frame ended, 0 = it goes on. */
@@ -66,7 +66,9 @@ static int stream_step(ZSTD_DCtx *d, ZSTD_inBuffer *src, struct buf *out, struct
     size_t limit = out->max - out->len, more = out->cap < 65536 ? 65536 : out->cap;
     if (limit == 0)
         return codec_too_large(out, reterr);
-    return buf_reserve(out, more > limit ? limit : more) < 0 ? err_set(reterr, -ENOMEM, "out of memory") : 0;
+    return buf_reserve(out, more > limit ? limit : more) < 0
+               ? err_set(reterr, -ENOMEM, "out of memory")
+               : 0;
 }
 
 static int all_frames(ZSTD_DCtx *d, struct bytes in, struct buf *out, struct err *reterr)
@@ -97,7 +99,8 @@ int zstd_decompress(struct codec_local *l, struct bytes in, struct buf *out, str
     return r;
 }
 
-int zstd_compress(struct codec_local *l, int level, const struct bytes *parts, unsigned n, struct buf *out)
+int zstd_compress(struct codec_local *l, int level, const struct bytes *parts, unsigned n,
+                  struct buf *out)
 {
     if (!l->zstd && !(l->zstd = ZSTD_createCCtx()))
         return -ENOMEM;

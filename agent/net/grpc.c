@@ -2,14 +2,16 @@
 
 #include <errno.h>
 
-int grpc_frame_parse(struct bytes in, bool *ret_compressed, struct bytes *ret, size_t *ret_used, size_t *ret_need)
+int grpc_frame_parse(struct bytes in, bool *ret_compressed, struct bytes *ret, size_t *ret_used,
+                     size_t *ret_need)
 {
     *ret_need = 0;
     if (in.len >= 1 && in.data[0] > 1)
         return -EBADMSG;
     if (in.len < GRPC_PREFIX_BYTES)
         return 0;
-    size_t len = (size_t)in.data[1] << 24 | (size_t)in.data[2] << 16 | (size_t)in.data[3] << 8 | in.data[4];
+    size_t len =
+        (size_t)in.data[1] << 24 | (size_t)in.data[2] << 16 | (size_t)in.data[3] << 8 | in.data[4];
     *ret_need = len;
     if (in.len - GRPC_PREFIX_BYTES < len)
         return 0;
@@ -57,7 +59,8 @@ int grpc_percent_decode(struct bytes text, struct buf *out)
     int r = buf_reserve(out, text.len);
     for (size_t i = 0; r == 0 && i < text.len; i++) {
         char c = (char)text.data[i];
-        if (c == '%' && i + 2 < text.len && hex_digit(text.data[i + 1]) >= 0 && hex_digit(text.data[i + 2]) >= 0) {
+        if (c == '%' && i + 2 < text.len && hex_digit(text.data[i + 1]) >= 0 &&
+            hex_digit(text.data[i + 2]) >= 0) {
             c = (char)(hex_digit(text.data[i + 1]) << 4 | hex_digit(text.data[i + 2]));
             i += 2;
         }
@@ -69,14 +72,16 @@ int grpc_percent_decode(struct bytes text, struct buf *out)
 static const struct {
     char unit;
     uint64_t ns;
-} units[] = {{'n', 1}, {'u', 1000}, {'m', 1000000}, {'S', 1000000000}, {'M', 60000000000}, {'H', 3600000000000}};
+} units[] = {{'n', 1},          {'u', 1000},        {'m', 1000000},
+             {'S', 1000000000}, {'M', 60000000000}, {'H', 3600000000000}};
 
 void grpc_timeout_format(uint64_t ns, char ret[16])
 {
     for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
         uint64_t n = ns / units[i].ns + (ns % units[i].ns != 0);
         if (n <= 99999999 || i + 1 == ARRAY_SIZE(units)) {
-            snprintf(ret, 16, "%llu%c", (unsigned long long)(n <= 99999999 ? n : 99999999), units[i].unit);
+            snprintf(ret, 16, "%llu%c", (unsigned long long)(n <= 99999999 ? n : 99999999),
+                     units[i].unit);
             return;
         }
     }

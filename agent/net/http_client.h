@@ -9,31 +9,36 @@
 struct http_client; /* kept-alive connections of one worker; one thread at a time, but for http_client_interrupt() */
 
 struct http_client_settings {
-    const struct tls_client_settings *tls;
-    const char *proxy_url;
-    const char *user_agent;
-    int64_t max_conns_per_host, idle_timeout_ns;
-    bool http2; /* h2 by ALPN on https */
+    const struct tls_client_settings *tls; /* NULL = defaults; it and the strings must outlive the client */
+    const char *proxy_url;                 /* NULL or "" = HTTP_PROXY, HTTPS_PROXY, NO_PROXY by Go's rules */
+    const char *user_agent;                /* NULL or "" = none sent */
+    int64_t max_conns_per_host, idle_timeout_ns; /* 0 = no limit; idle 0 = 90 s */
+    bool http2;         /* h2 by ALPN on https */
+    bool no_keepalive;  /* a new connection for every request */
 };
 struct http_client_request {
     const char *method, *url;
-    const char *const *headers; /* "name: value", NULL ended */
+    const char *const *headers; /* "name: value", NULL ended; NULL = none */
     const struct bytes *body;   /* parts, sent one after the other without joining them */
     unsigned nbody;
     uint64_t deadline_ns;       /* clock_now_ns; 0 = none */
-    size_t max_response_bytes;  /* the rest is read and dropped */
+    size_t max_response_bytes;  /* of the body; the rest is read and dropped, or cut when it is long */
 };
 struct http_client_response {
     int status;
-    struct buf *body;           /* owned by the caller */
+    struct buf *body;           /* owned by the caller; never NULL after 0 */
     char content_type[128], retry_after[64], location[1024];
 };
 struct http_client *http_client_new(const struct http_client_settings *s, struct err *reterr);
-struct http_client *http_client_free(struct http_client *c);
-/* One exchange, redirects by Go's rules. 0; -ETIMEDOUT; -ECANCELED after http_client_interrupt(); -ECONNREFUSED, -EHOSTUNREACH, -EIO …
- * with the reason. */
+struct http_client *http_client_free(struct http_client *c); /* NULL ok; returns NULL */
+DEFINE_CLEANUP(struct http_client *, http_client_free)
+/* One exchange, redirects by Go's rules. 0; -ETIMEDOUT; -ECANCELED after http_client_interrupt(); -ECONNREFUSED, -EHOSTUNREACH,
+ * -EPROTO (TLS), -ELOOP, -EIO … with the reason, which names no secret. */
 int http_client_send(struct http_client *c, const struct http_client_request *q, struct http_client_response *ret, struct err *reterr);
 /* From any thread: the exchange under way, and every later one, ends with -ECANCELED. */
 void http_client_interrupt(struct http_client *c);
+
+/* Appends `url` without user name, password, query values or fragment, for logs and errors. */
+void http_url_redact(const char *url, char *ret, size_t size);
 
 #endif

@@ -29,10 +29,18 @@ static void test_names(void **state)
         const char *name;
         enum codec want;
     } rows[] = {
-        {"", CODEC_IDENTITY},     {"identity", CODEC_IDENTITY}, {"gzip", CODEC_GZIP},
-        {"GZip", CODEC_GZIP},     {"zlib", CODEC_ZLIB},         {"deflate", CODEC_ZLIB},
-        {"zstd", CODEC_ZSTD},     {"snappy", CODEC_SNAPPY},     {"x-snappy-framed", CODEC_SNAPPY_FRAMED},
-        {"lz4", CODEC_LZ4},       {"br", CODEC_UNKNOWN},        {"gzip, gzip", CODEC_UNKNOWN},
+        {"", CODEC_IDENTITY},
+        {"identity", CODEC_IDENTITY},
+        {"gzip", CODEC_GZIP},
+        {"GZip", CODEC_GZIP},
+        {"zlib", CODEC_ZLIB},
+        {"deflate", CODEC_ZLIB},
+        {"zstd", CODEC_ZSTD},
+        {"snappy", CODEC_SNAPPY},
+        {"x-snappy-framed", CODEC_SNAPPY_FRAMED},
+        {"lz4", CODEC_LZ4},
+        {"br", CODEC_UNKNOWN},
+        {"gzip, gzip", CODEC_UNKNOWN},
     };
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         assert_int_equal(codec_find(bytes_str(rows[i].name)), rows[i].want);
@@ -108,7 +116,8 @@ static void test_short_bodies(void **state)
     }
 }
 
-static const enum codec all_codecs[] = {CODEC_IDENTITY, CODEC_GZIP, CODEC_ZLIB, CODEC_ZSTD, CODEC_SNAPPY, CODEC_SNAPPY_FRAMED, CODEC_LZ4};
+static const enum codec all_codecs[] = {CODEC_IDENTITY, CODEC_GZIP,          CODEC_ZLIB, CODEC_ZSTD,
+                                        CODEC_SNAPPY,   CODEC_SNAPPY_FRAMED, CODEC_LZ4};
 
 /* Text-like bytes with repeats; seed 0: noise, 1: one value. */
 static struct buf *make_input(size_t len, uint64_t seed)
@@ -172,7 +181,8 @@ static void test_limit(void **state)
     _cleanup_buf_ struct buf *in = make_input(30 * ONE_MIB, 1);
     struct bytes part = buf_bytes(in);
     for (size_t c = 0; c < ARRAY_SIZE(all_codecs); c++) {
-        _cleanup_buf_ struct buf *packed = buf_new(0), *exact = buf_new(in->len), *less = buf_new(in->len - 1), *small = buf_new(ONE_MIB);
+        _cleanup_buf_ struct buf *packed = buf_new(0), *exact = buf_new(in->len),
+                                 *less = buf_new(in->len - 1), *small = buf_new(ONE_MIB);
         assert_int_equal(codec_compress(all_codecs[c], 0, &part, 1, packed), 0);
         struct err e = {""};
         assert_int_equal(codec_decompress(all_codecs[c], buf_bytes(packed), exact, &e), 0);
@@ -199,7 +209,8 @@ static void test_appends_behind(void **state)
     }
 }
 
-/* Cut at every length and with every byte changed: an error or other bytes, never a crash, never more than the limit. */
+/* Cut at every length and with every byte changed: an error or other bytes, never a crash, never
+ * more than the limit. */
 static void test_damage(void **state)
 {
     (void)state;
@@ -235,7 +246,9 @@ static void test_gzip_reasons(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cuts); i++) {
         _cleanup_buf_ struct buf *out = buf_new(0);
         struct err e = {""};
-        assert_int_equal(codec_decompress(CODEC_GZIP, bytes_of(packed->data, packed->len - cuts[i]), out, &e), -EBADMSG);
+        assert_int_equal(
+            codec_decompress(CODEC_GZIP, bytes_of(packed->data, packed->len - cuts[i]), out, &e),
+            -EBADMSG);
         assert_non_null(strstr(e.text, "unexpected EOF"));
     }
     buf_append_str(packed, "trailing garbage");
@@ -250,8 +263,13 @@ static void test_gzip_header_fields(void **state)
 {
     (void)state;
     static const uint8_t body[] = "\x1f\x8b\x08\x1c\x00\x00\x00\x00\x00\x03"
-                                  "\x03\x00" "xyz" "name\0" "comment\0"
-                                  "\x4b\x4c\x4a\x06\x00" "\xc2\x41\x24\x35" "\x03\x00\x00\x00";
+                                  "\x03\x00"
+                                  "xyz"
+                                  "name\0"
+                                  "comment\0"
+                                  "\x4b\x4c\x4a\x06\x00"
+                                  "\xc2\x41\x24\x35"
+                                  "\x03\x00\x00\x00";
     _cleanup_buf_ struct buf *out = buf_new(10);
     assert_int_equal(codec_decompress(CODEC_GZIP, bytes_of(body, sizeof(body) - 1), out, NULL), 0);
     assert_string_equal(buf_str(out), "abc");
@@ -264,9 +282,15 @@ static void test_gzip_header_fields(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),        cmocka_unit_test(test_recorded),     cmocka_unit_test(test_short_bodies),
-        cmocka_unit_test(test_round_trips),  cmocka_unit_test(test_empty_round_trip), cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_appends_behind), cmocka_unit_test(test_damage),     cmocka_unit_test(test_gzip_reasons),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_recorded),
+        cmocka_unit_test(test_short_bodies),
+        cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_empty_round_trip),
+        cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_appends_behind),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_gzip_reasons),
         cmocka_unit_test(test_gzip_header_fields),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

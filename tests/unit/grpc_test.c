@@ -26,7 +26,8 @@ static void test_frames(void **state)
     assert_int_equal(used, 8);
     assert_true(bytes_eq_str(payload, "abc"));
     in[0] = 2;
-    assert_int_equal(grpc_frame_parse(bytes_of(in, 1), &compressed, &payload, &used, &need), -EBADMSG);
+    assert_int_equal(grpc_frame_parse(bytes_of(in, 1), &compressed, &payload, &used, &need),
+                     -EBADMSG);
 }
 
 static void test_prefix(void **state)
@@ -42,7 +43,10 @@ static void test_percent(void **state)
     (void)state;
     static const struct {
         const char *text, *encoded;
-    } rows[] = {{"plain text!", "plain text!"}, {"50% \xc3\xa9\n", "50%25 %C3%A9%0A"}, {"", ""}, {"~\x7f", "~%7F"}};
+    } rows[] = {{"plain text!", "plain text!"},
+                {"50% \xc3\xa9\n", "50%25 %C3%A9%0A"},
+                {"", ""},
+                {"~\x7f", "~%7F"}};
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         _cleanup_buf_ struct buf *out = buf_new(0), *back = buf_new(0);
         assert_int_equal(grpc_percent_encode(bytes_str(rows[i].text), out), 0);
@@ -62,8 +66,14 @@ static void test_timeouts(void **state)
         uint64_t ns;
         const char *text;
     } rows[] = {
-        {0, "0n"},          {1, "1n"},           {99999999, "99999999n"}, {100000000, "100000u"},
-        {100000001, "100001u"}, {5000000000, "5000000u"}, {300000000000, "300000m"}, {360000000000000, "360000S"},
+        {0, "0n"},
+        {1, "1n"},
+        {99999999, "99999999n"},
+        {100000000, "100000u"},
+        {100000001, "100001u"},
+        {5000000000, "5000000u"},
+        {300000000000, "300000m"},
+        {360000000000000, "360000S"},
         {UINT64_MAX, "5124096H"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -86,7 +96,11 @@ static void test_bin(void **state)
     (void)state;
     static const struct {
         const char *plain, *encoded, *padded;
-    } rows[] = {{"", "", ""}, {"f", "Zg", "Zg=="}, {"fo", "Zm8", "Zm8="}, {"foo", "Zm9v", "Zm9v"}, {"\xff\xfe\xfd", "//79", "//79"}};
+    } rows[] = {{"", "", ""},
+                {"f", "Zg", "Zg=="},
+                {"fo", "Zm8", "Zm8="},
+                {"foo", "Zm9v", "Zm9v"},
+                {"\xff\xfe\xfd", "//79", "//79"}};
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         _cleanup_buf_ struct buf *out = buf_new(0), *a = buf_new(0), *b = buf_new(0);
         grpc_bin_encode(bytes_str(rows[i].plain), out);
@@ -108,12 +122,14 @@ static void test_codes(void **state)
     (void)state;
     static const struct {
         int http, plain, otlp;
-    } rows[] = {{400, 13, 3}, {401, 16, 16}, {403, 7, 7}, {404, 12, 12}, {429, 14, 8}, {500, 2, 2}, {502, 14, 14}, {503, 14, 14}, {504, 14, 14}, {418, 2, 2}};
+    } rows[] = {{400, 13, 3}, {401, 16, 16}, {403, 7, 7},   {404, 12, 12}, {429, 14, 8},
+                {500, 2, 2},  {502, 14, 14}, {503, 14, 14}, {504, 14, 14}, {418, 2, 2}};
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         assert_int_equal(grpc_code_of_http(rows[i].http), rows[i].plain);
         assert_int_equal(otlp_code_of_http(rows[i].http), rows[i].otlp);
     }
-    static const int http[17] = {200, 503, 500, 400, 503, 500, 500, 403, 429, 500, 503, 503, 404, 500, 503, 503, 401};
+    static const int http[17] = {200, 503, 500, 400, 503, 500, 500, 403, 429,
+                                 500, 503, 503, 404, 500, 503, 503, 401};
     for (int c = 0; c < 17; c++)
         assert_int_equal(http_status_of_grpc(c), http[c]);
 }
@@ -121,8 +137,9 @@ static void test_codes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frames), cmocka_unit_test(test_prefix), cmocka_unit_test(test_percent), cmocka_unit_test(test_timeouts),
-        cmocka_unit_test(test_bin),    cmocka_unit_test(test_codes),
+        cmocka_unit_test(test_frames),  cmocka_unit_test(test_prefix),
+        cmocka_unit_test(test_percent), cmocka_unit_test(test_timeouts),
+        cmocka_unit_test(test_bin),     cmocka_unit_test(test_codes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
