@@ -9,14 +9,28 @@ enum json_flags { JSON_REDACT = 1 /* secrets in string values become the placeho
 int json_write(const struct schema_message *m, struct bytes msg, unsigned flags, struct buf *out);
 /* One line for a whole batch (all segments in one array of entries), without the newline. */
 int json_write_batch(const struct batch *b, unsigned flags, struct buf *out);
-/* Appends the protobuf of JSON text. -EBADMSG with reason and line:column in reterr. The result still goes through
- * otlp_check(). Accepts camelCase and snake_case, int64 as string or number, enums by number or name, hex ids of any case,
- * standard base64, unknown fields, null, NaN words in strings; at most `OTLP_MAX_DEPTH`-deep AnyValues. */
+
+/*
+ * Appends the protobuf of JSON text; the result still goes through otlp_check(). What follows the first value is not looked at.
+ * Accepts camelCase and snake_case, int64 as string or number, enums by number or name, hex ids of any case or "", standard base64,
+ * unknown fields of any depth up to 10000, null for messages, lists and strings, NaN words in strings; lists and maps in values
+ * at most OTLP_MAX_DEPTH deep. Needs no memory but the result's and that of one string.
+ * -EBADMSG: not such JSON; reterr has "line L, column C: what was expected, what was got" and the two numbers.
+ * -EILSEQ: the same, where a byte above 0x7f (a byte order mark, say) stands outside of a string: the reference answers 500 with
+ * {"code": 13, "message": "failed to marshal error message"} then. -ENOMEM.
+ */
 int json_read(const struct schema_message *m, struct bytes text, struct buf *out, struct err *reterr);
 
-/* Shortest decimal text that reads back as `v`, in the form of the reference ("5", "0.1", "1e-07", "1e+21", quoted "NaN");
- * at most 32 bytes; returns the length. */
-size_t json_double(double v, char *out);
+/* Shortest decimal text that reads back as `v`, at most DOUBLE_MAX_BYTES, no NUL; returns the length. */
+enum double_style {
+    DOUBLE_JSON,   /* the reference's JSON: 5, 0.1, 1e-07, 1e+21, "NaN", "Infinity", quotes included */
+    DOUBLE_ECMA,   /* attribute values as text: 5, 1e-7, 1e+21, NaN, Infinity */
+    DOUBLE_GO,     /* Go's %v: 1e+06, 1e-05, NaN, +Inf */
+    DOUBLE_PYTHON, /* repr: 5.0, 1e-05, 1e+16, NaN, Infinity */
+};
+#define DOUBLE_MAX_BYTES 32
+size_t double_text(double v, enum double_style style, char *out);
+size_t json_double(double v, char *out); /* DOUBLE_JSON */
 /* Appends `s` quoted and escaped; invalid UTF-8 becomes U+FFFD. */
 int json_string(struct bytes s, unsigned flags, struct buf *out);
 

@@ -73,6 +73,14 @@ int wire_next(struct wire_reader *r, struct wire_field *ret)
     return 1;
 }
 
+int wire_next_packed(struct wire_reader *r, enum wire_type type, uint64_t *ret)
+{
+    if (r->p == r->end)
+        return 0;
+    bool good = type == WIRE_VARINT ? read_varint(r, ret) : read_fixed(r, type == WIRE_I64 ? 8 : 4, ret);
+    return good ? 1 : -EBADMSG;
+}
+
 bool wire_find(struct bytes msg, uint32_t number, struct wire_field *ret)
 {
     struct wire_reader r = wire_reader(msg);

@@ -20,6 +20,8 @@ void secrets_enable(bool on);
 bool secrets_active(void);
 /* True when `text` holds a secret. */
 bool secrets_found(struct bytes text);
+/* True when the whole of `text` is a secret. */
+bool secrets_equal(struct bytes text);
 /* Appends `text` with every secret replaced by the placeholder; 0, -ENOMEM or -EMSGSIZE. */
 int secrets_redact(struct bytes text, struct buf *out);
 /* Forgets all values (tests). */

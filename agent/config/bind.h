@@ -32,7 +32,7 @@ enum bind_kind {
     BIND_ANY,       /* const struct cfg_value *: typed value, original text and position; NULL = absent */
     BIND_ID,        /* struct cfg_id: a component id, syntax checked */
     BIND_STRUCT,    /* the struct itself, by value, by `fields`; absent = all defaults */
-    BIND_BLOCK,     /* struct pointer, NULL = absent; takes `enabled`; null and {} = present with defaults */
+    BIND_BLOCK,     /* struct pointer, NULL = absent; takes `enabled`; null and {} = present with defaults (but see null_absent) */
     BIND_LIST,      /* struct cfg_list of `elem`; for string elements a plain string is split at commas */
     BIND_MAP,       /* struct cfg_map of `elem`, in file order */
     BIND_REFUSED,   /* a key that is known but not served: `help` is the reason; an error when given (a block with
@@ -73,6 +73,8 @@ struct cfg_field {
     double min, max;          /* INT, DOUBLE, DURATION (ns), SIZE_MIB: both 0 = not limited */
     bool nullable;            /* STRING: NULL when absent or null, instead of "" */
     bool required;            /* must be given and not be empty */
+    bool null_absent;         /* BLOCK: a null value means absent (the reference's optional blocks without defaults: tls, auth, cors) */
+    bool pairs;               /* MAP: a list of {name: …, value: …} is taken too (headers) */
     const char *alias;        /* an older spelling, taken with a warning */
     size_t presence_at;       /* offset + 1 of an enum cfg_presence; 0 = none */
     int (*parse)(const char *text, void *ret, struct err *reterr); /* STRING elements with a syntax of their own: checks only */
@@ -105,5 +107,7 @@ int cfg_parse_duration(const char *text, int64_t *ret_ns);
 void cfg_format_duration(int64_t ns, char ret[32]);
 /* A component id "type[/name]" by the reference's rules: 0 or -EINVAL with the reason. */
 int cfg_parse_id(const char *text, struct err *reterr);
+/* The same id without the white space that may stand around its parts ("otlp / x"): `text` itself or a copy; NULL when out of memory. */
+const char *cfg_trim_id(struct arena *a, const char *text);
 
 #endif

@@ -14,13 +14,15 @@ enum verdict { VERDICT_OK, VERDICT_RETRY, VERDICT_REJECT, VERDICT_PENDING };
 struct outcome {
     uint32_t rejected;       /* records refused inside an OK batch -> partial_success */
     uint32_t retry_after_ms; /* with RETRY; 0 = caller's back-off */
+    bool retry_after_own;    /* from send(): retry_after_ms is for our own back-off and not told to clients (HTTP backends) */
     int status;              /* gRPC code to show upstream; 0 = derive from the verdict */
-    char message[160];       /* for the client; valid UTF-8 */
+    char message[256];       /* for the client; valid UTF-8 */
 };
 
 /* Who waits for the answer; lives until done() was called, or until consume() answered other than PENDING. */
 struct ack {
-    void (*done)(struct ack *a, enum verdict v, const struct outcome *out); /* any thread, once after PENDING */
+    /* Any thread, exactly once for each PENDING; it may come before consume() has returned PENDING. `out` may be NULL. */
+    void (*done)(struct ack *a, enum verdict v, const struct outcome *out);
     struct outcome now; /* the answer's details when it is not PENDING; the callee fills it before it answers */
     uint64_t owed;      /* leaf branches still to be offered: all bits (ACK_ALL) at the first offer; after RETRY those that
                            refused. Who offers again passes it on unchanged. */
@@ -28,7 +30,7 @@ struct ack {
 #define ACK_ALL UINT64_MAX
 
 static inline void ack_done(struct ack *a, enum verdict v, const struct outcome *out) { a->done(a, v, out); }
-/* Fills a->now for an answer other than OK; returns `v`. */
+/* Fills a->now (status 0: derived from `v`; the text is cut at a character); returns `v`. */
 enum verdict ack_answer(struct ack *a, enum verdict v, int status, const char *fmt, ...) _printf_(4, 5);
 
 enum component_kind { KIND_RECEIVER, KIND_PROCESSOR, KIND_CONNECTOR, KIND_EXPORTER, KIND_EXTENSION, KIND_COUNT };

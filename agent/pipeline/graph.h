@@ -22,6 +22,9 @@ struct queue;
 struct fanout *fanout_new(unsigned nbranches);
 /* Branch i: a component's consume(), or a queue; `leaves` are the ack.owed bits below it. */
 void fanout_set(struct fanout *f, unsigned i, struct component *c, struct queue *q, uint64_t leaves);
+/* Optional: counters of the records offered to all, and to one branch (the graph counts what goes into and out of processors). */
+void fanout_count(struct fanout *f, struct metric *records);
+void fanout_count_branch(struct fanout *f, unsigned i, struct metric *records);
 /* Takes `b`. Offers to every branch with a bit in ack->owed; combines the answers (any RETRY -> RETRY with owed set to those; else any
  * REJECT; else OK; PENDING delays). */
 enum verdict fanout_offer(struct fanout *f, struct batch *b, struct ack *ack);
@@ -33,5 +36,7 @@ struct host *host_free(struct host *h);
 void host_set_graph(struct host *h, struct graph *g);
 void host_set_stopping(struct host *h, bool stopping);
 void host_set_settings(struct host *h, const struct motel_settings *s);
+/* The resource of target_info: name, value pairs, NULL ended ("service.name", "motel", …). 0 or -ENOMEM. */
+int host_set_resource(struct host *h, const char *const *pairs);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "agent/pipeline/component.h"
 
-/* One timer thread serves all; it runs only while a timer is armed. Callbacks are short and do not block. */
+/* One timer thread serves all; it starts with the first arming and sleeps while nothing is armed. Callbacks are short and do not block. */
 struct timer;
 struct timer *timer_new(struct host *h, void (*fire)(void *ctx), void *ctx);
 void timer_arm(struct timer *t, uint64_t at_ns); /* clock_now_ns() time; replaces an earlier arming; callable from fire() */
@@ -22,7 +22,8 @@ struct metric *metric_gauge(struct host *h, const char *name, const char *help, 
 void metric_add(struct metric *m, int64_t n);  /* lock free */
 void metric_set(struct metric *m, int64_t v);
 int64_t metric_value(const struct metric *m);
-/* A gauge that is read when the page is made. Removed by metric_unobserve() before what it reads goes away. */
+/* A gauge that is read when the page is made, from any thread; the newest of several with the same name and labels is shown.
+ * metric_unobserve() removes all of `ctx` and waits for a reader; call it before what is read goes away, holding no lock that read takes. */
 void metric_observe(struct host *h, const char *name, const char *help, const char *labels, int64_t (*read)(void *ctx), void *ctx);
 void metric_unobserve(struct host *h, void *ctx);
 /* The whole page (text/plain; version=0.0.4). */
@@ -33,7 +34,8 @@ struct receiver_metrics {
 };
 void receiver_metrics_get(struct host *h, const char *receiver_id, const char *transport, enum signal s, struct receiver_metrics *ret);
 
-/* An extension by id that offers `kind`; NULL when there is none. */
+/* An extension by id that offers `kind`; NULL when there is none. Look it up in create() or start() and keep it: after a reload another
+ * graph answers. */
 const void *host_extension(struct host *h, const char *id, enum capability kind);
 
 /* Settings of the `motel:` section that components read. */

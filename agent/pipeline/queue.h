@@ -39,10 +39,20 @@ int exporter_settings_check(const struct exporter_settings *s, struct err *reter
 struct queue;
 /* For `signal` of exporter `c`, whose type has send(). No threads yet. */
 struct queue *queue_new(struct component *c, const struct exporter_settings *s, enum signal signal, struct err *reterr);
-/* Takes `b`. OK = queued. RETRY = full or stopping. PENDING where the sender's answer is waited for. Never blocks. */
+/* Takes `b`. OK = queued. RETRY = full or stopped. PENDING where room or the sender's answer is waited for. Never blocks. */
 enum verdict queue_offer(struct queue *q, struct batch *b, struct ack *ack);
-/* Drains: waiting requests are sent until `deadline_ns`; what is left is counted, logged and dropped. Joins the workers. */
+/* The process is stopping: still takes and sends, but from now on waits between attempts are short and end at the deadline. A
+ * later call can only bring the deadline nearer. */
+void queue_drain(struct queue *q, uint64_t deadline_ns);
+/* Drains until `deadline_ns`, interrupts attempts (the component's stop()) when that has passed, joins the workers; what is left is counted,
+ * logged and dropped. Offers are refused from then on. Legal twice. */
 void queue_stop(struct queue *q, uint64_t deadline_ns);
-struct queue *queue_free(struct queue *q); /* NULL ok; returns NULL */
+struct queue *queue_free(struct queue *q); /* NULL ok; returns NULL; stopped before */
+
+/* otelcol_exporter_{sent,send_failed,enqueue_failed}_{spans,…}: kept by the queue; an exporter with a consume() of its own counts them. */
+struct exporter_metrics {
+    struct metric *sent, *send_failed, *enqueue_failed;
+};
+void exporter_metrics_get(struct host *h, const char *exporter_id, enum signal s, struct exporter_metrics *ret);
 
 #endif

@@ -1,0 +1,245 @@
+/* Bound structs as YAML text, field tables as Markdown. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+
+#include "agent/base/secrets.h"
+#include "agent/config/kinds.h"
+
+static void print_indent(FILE *f, int indent)
+{
+    fprintf(f, "%*s", indent, "");
+}
+
+/* Whether a plain scalar with this text would be read as this very string. */
+static bool is_plain(const char *text)
+{
+    struct cfg_value v = {.text = text, .text_len = strlen(text)};
+    cfg_resolve(&v);
+    if (v.type != CFG_STRING || !*text || strchr("-?:,[]{}#&*!|>'\"%@`=<~", *text) ||
+        isspace((unsigned char)*text))
+        return false;
+    size_t len = strlen(text);
+    for (const char *p = text; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f || (*p == '$' && p[1] == '{'))
+            return false;
+    return !strstr(text, ": ") && !strstr(text, " #") && text[len - 1] != ':' &&
+           !isspace((unsigned char)text[len - 1]);
+}
+
+static void print_quoted(FILE *f, const char *text)
+{
+    fputc('"', f);
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            fprintf(f, "\\%c", c);
+        else if (c == '\n')
+            fputs("\\n", f);
+        else if (c == '\t')
+            fputs("\\t", f);
+        else if (c < 0x20 || c == 0x7f)
+            fprintf(f, "\\x%02x", c);
+        else
+            fputc(c, f);
+    }
+    fputc('"', f);
+}
+
+/* A string with the known secrets blanked out. */
+static void print_string(FILE *f, const char *text)
+{
+    _cleanup_buf_ struct buf *b = secrets_active() ? buf_new(0) : NULL;
+    if (b && secrets_redact(bytes_str(text), b) == 0 && buf_str(b))
+        text = buf_str(b);
+    if (is_plain(text))
+        fputs(text, f);
+    else
+        print_quoted(f, text);
+}
+
+static void print_double(FILE *f, double d)
+{
+    char text[40];
+    if (isnan(d)) {
+        fputs(".nan", f);
+    } else if (isinf(d)) {
+        fputs(d < 0 ? "-.inf" : ".inf", f);
+    } else {
+        for (int digits = 15; digits <= 17; digits++) {
+            snprintf(text, sizeof(text), "%.*g", digits, d);
+            if (strtod(text, NULL) == d)
+                break;
+        }
+        fputs(text, f);
+    }
+}
+
+static void print_value(FILE *f, const struct cfg_value *v, int indent);
+
+/* The entries of a map or list, each on lines of its own. */
+static void print_items(FILE *f, const struct cfg_value *v, int indent)
+{
+    for (size_t i = 0; i < v->n; i++) {
+        print_indent(f, indent);
+        if (v->type == CFG_MAP)
+            print_string(f, v->keys[i]);
+        fputs(v->type == CFG_MAP ? ":" : "-", f);
+        print_value(f, v->items[i], indent + 2);
+    }
+}
+
+/* A value behind a key or dash, with the line end. */
+static void print_value(FILE *f, const struct cfg_value *v, int indent)
+{
+    bool items = v->type == CFG_LIST || v->type == CFG_MAP;
+    if (items && v->n) {
+        fputc('\n', f);
+        print_items(f, v, indent);
+        return;
+    }
+    fputc(' ', f);
+    if (items)
+        fputs(v->type == CFG_LIST ? "[]" : "{}", f);
+    else if (v->type == CFG_STRING || secrets_found(bytes_of(v->text, v->text_len)))
+        print_string(f, v->text);
+    else if (v->type == CFG_NULL)
+        fputs("null", f);
+    else if (v->type == CFG_BOOL)
+        fputs(v->b ? "true" : "false", f);
+    else if (v->type == CFG_INT)
+        fprintf(f, "%" PRId64, v->i);
+    else if (v->type == CFG_UINT)
+        fprintf(f, "%" PRIu64, v->u);
+    else if (v->type == CFG_DOUBLE)
+        print_double(f, v->d);
+    else
+        fputs(v->text, f);
+    fputc('\n', f);
+}
+
+static void print_scalar(FILE *f, const struct cfg_field *field, const void *p)
+{
+    char duration[32];
+    const char *text =
+        field->kind == BIND_STRING || field->kind == BIND_OPAQUE ? *(const char *const *)p : NULL;
+    switch (field->kind) {
+    case BIND_BOOL: fputs(*(const bool *)p ? "true" : "false", f); break;
+    case BIND_INT: fprintf(f, "%" PRId64, *(const int64_t *)p); break;
+    case BIND_SIZE_MIB: fprintf(f, "%" PRId64, *(const int64_t *)p / (1 << 20)); break;
+    case BIND_DOUBLE: print_double(f, *(const double *)p); break;
+    case BIND_OCTAL: fprintf(f, "\"0%" PRIo64 "\"", *(const int64_t *)p); break;
+    case BIND_DURATION:
+        cfg_format_duration(*(const int64_t *)p, duration);
+        fputs(duration, f);
+        break;
+    case BIND_ENUM:
+        text = field->values[*(const int *)p];
+        fprintf(f, "%.*s", (int)strcspn(text, "|"), text);
+        break;
+    case BIND_ID:
+        text = ((const struct cfg_id *)p)->id;
+        fputs(text ? text : "null", f);
+        break;
+    case BIND_OPAQUE:
+        fputs(!text ? "null" : *text ? "\"" SECRET_PLACEHOLDER "\"" : "\"\"", f);
+        break;
+    default:
+        if (text)
+            print_string(f, text);
+        else
+            fputs("null", f);
+    }
+}
+
+static void print_one(FILE *f, const struct cfg_field *field, const void *p, int indent);
+
+static void print_list(FILE *f, const struct cfg_field *elem, const struct cfg_list *list,
+                       int indent)
+{
+    size_t size = cfg_elem_size(elem);
+    fputs(list->n ? "\n" : " []\n", f);
+    for (size_t i = 0; i < list->n; i++) {
+        print_indent(f, indent);
+        fputc('-', f);
+        print_one(f, elem, (const char *)list->items + i * size, indent + 2);
+    }
+}
+
+static void print_map(FILE *f, const struct cfg_field *elem, const struct cfg_map *map, int indent)
+{
+    size_t size = cfg_elem_size(elem);
+    fputs(map->n ? "\n" : " {}\n", f);
+    for (size_t i = 0; i < map->n; i++) {
+        print_indent(f, indent);
+        print_string(f, map->keys[i]);
+        fputc(':', f);
+        print_one(f, elem, (const char *)map->values + i * size, indent + 2);
+    }
+}
+
+/* Whether a field is written at all: nothing that is absent is, but a block that is off though it
+ * would be on by default. */
+static bool is_shown(const struct cfg_field *field, const void *p)
+{
+    switch (field->kind) {
+    case BIND_REFUSED: return false;
+    case BIND_ANY: return *(const void *const *)p != NULL;
+    case BIND_ID: return ((const struct cfg_id *)p)->id != NULL;
+    case BIND_BLOCK: return field->def || *(const void *const *)p;
+    default: return true;
+    }
+}
+
+static bool is_any_shown(const struct cfg_field *fields, const void *bound)
+{
+    for (const struct cfg_field *field = fields; field->key; field++)
+        if (is_shown(field, (const char *)bound + field->offset))
+            return true;
+    return false;
+}
+
+/* A struct behind a key or dash. */
+static void print_nested(FILE *f, const struct cfg_field *fields, const void *p, int indent)
+{
+    bool any = is_any_shown(fields, p);
+    fputs(any ? "\n" : " {}\n", f);
+    if (any)
+        cfg_print(f, fields, p, indent);
+}
+
+/* What stands behind "key:" or "-", with the line end. */
+static void print_one(FILE *f, const struct cfg_field *field, const void *p, int indent)
+{
+    const void *pointer =
+        field->kind == BIND_BLOCK || field->kind == BIND_ANY ? *(const void *const *)p : p;
+    if (!pointer) {
+        fputs(field->kind == BIND_BLOCK ? " {enabled: false}\n" : " null\n", f);
+    } else if (field->kind == BIND_LIST) {
+        print_list(f, field->elem, p, indent);
+    } else if (field->kind == BIND_MAP) {
+        print_map(f, field->elem, p, indent);
+    } else if (field->kind == BIND_STRUCT || field->kind == BIND_BLOCK) {
+        print_nested(f, field->fields, pointer, indent);
+    } else if (field->kind == BIND_ANY) {
+        print_value(f, pointer, indent);
+    } else {
+        fputc(' ', f);
+        print_scalar(f, field, p);
+        fputc('\n', f);
+    }
+}
+
+void cfg_print(FILE *f, const struct cfg_field *fields, const void *bound, int indent)
+{
+    for (const struct cfg_field *field = fields; field->key; field++) {
+        const void *p = (const char *)bound + field->offset;
+        if (!*field->key && field->kind == BIND_STRUCT) {
+            cfg_print(f, field->fields, p, indent);
+        } else if (is_shown(field, p)) {
+            print_indent(f, indent);
+            fprintf(f, "%s:", field->key);
+            print_one(f, field, p, indent + 2);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+/* What a graph is made of: graph_build.c makes it, graph.c runs it. */
+#ifndef MOTEL_PIPELINE_GRAPH_PARTS_H
+#define MOTEL_PIPELINE_GRAPH_PARTS_H
+
+#include "agent/pipeline/graph.h"
+
+/* One instance. Receivers, exporters, connectors and extensions are one per id; processors one per pipeline. */
+struct node {
+    const struct component_settings *settings;
+    struct pipeline *pipeline;          /* processors; else NULL */
+    struct component *component;        /* NULL until created */
+    struct queue *queues[SIGNAL_COUNT]; /* queued exporters: of the signals they are used for */
+    uint64_t leaves;                    /* connectors: what is below, once all pipelines below are walked */
+    bool listed;                        /* connectors: in graph.inner */
+    bool started;                       /* start() was called: stop() is due */
+};
+
+struct pipeline {
+    const struct pipeline_settings *settings;
+    struct node **receivers, **processors, **exporters;
+    uint64_t *leaves;     /* below each exporter edge */
+    uint64_t all_leaves;
+    bool walking, walked;
+};
+
+struct node_list {
+    struct node **items;
+    size_t n;
+};
+
+struct graph {
+    struct host *host;
+    struct node *nodes;    /* all; `lists`, `edges` and `leaves` are the memory of the arrays above and below */
+    struct node **lists, **edges;
+    uint64_t *leaves;
+    size_t nnodes, nedges, nleaves;
+    struct pipeline *pipelines;
+    size_t npipelines;
+    struct node_list extensions, exporters, inner, receivers; /* in start order; inner = connectors and processors */
+    struct fanout **fanouts;
+    size_t nfanouts;
+    bool ready;
+};
+
+#endif

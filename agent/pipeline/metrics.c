@@ -1,0 +1,325 @@
+/* Self metrics: families of counters and gauges, rendered as Prometheus text. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "agent/base/clock.h"
+#include "agent/pipeline/host_parts.h"
+
+struct metric {
+    struct metric *next; /* by labels */
+    char *labels;
+    _Atomic int64_t value;
+    int64_t (*read)(void *ctx); /* NULL = `value` */
+    void *ctx;
+};
+
+struct family {
+    struct family *next; /* by name */
+    char *name, *help;
+    bool counter;
+    struct metric *metrics;
+};
+
+struct metrics {
+    pthread_mutex_t lock;
+    struct family *families;
+    char *target;
+    uint64_t start_ns;
+};
+
+struct metrics *metrics_new(void)
+{
+    struct metrics *m = calloc(1, sizeof(*m));
+    if (!m)
+        return NULL;
+    pthread_mutex_init(&m->lock, NULL);
+    m->start_ns = clock_now_ns();
+    return m;
+}
+
+static void metric_free(struct metric *m)
+{
+    free(m->labels);
+    free(m);
+}
+
+static void family_free(struct family *f)
+{
+    while (f->metrics) {
+        struct metric *m = f->metrics;
+        f->metrics = m->next;
+        metric_free(m);
+    }
+    free(f->name);
+    free(f->help);
+    free(f);
+}
+
+struct metrics *metrics_free(struct metrics *m)
+{
+    if (!m)
+        return NULL;
+    while (m->families) {
+        struct family *f = m->families;
+        m->families = f->next;
+        family_free(f);
+    }
+    pthread_mutex_destroy(&m->lock);
+    free(m->target);
+    free(m);
+    return NULL;
+}
+
+int metrics_set_target(struct metrics *m, const char *labels)
+{
+    char *copy = strdup(labels);
+    if (!copy)
+        return -ENOMEM;
+    pthread_mutex_lock(&m->lock);
+    free(m->target);
+    m->target = copy;
+    pthread_mutex_unlock(&m->lock);
+    return 0;
+}
+
+static struct family *family_new(const char *name, const char *help, bool counter)
+{
+    struct family *f = calloc(1, sizeof(*f));
+    if (!f)
+        return NULL;
+    f->name = strdup(name);
+    f->help = strdup(help);
+    f->counter = counter;
+    if (f->name && f->help)
+        return f;
+    family_free(f);
+    return NULL;
+}
+
+/* The family of `name`, made where it belongs; NULL when out of memory. */
+static struct family *family_get(struct metrics *m, const char *name, const char *help,
+                                 bool counter)
+{
+    struct family **at = &m->families;
+    int order = 1;
+    while (*at && (order = strcmp((*at)->name, name)) < 0)
+        at = &(*at)->next;
+    if (*at && order == 0)
+        return *at;
+    struct family *f = family_new(name, help, counter);
+    if (!f)
+        return NULL;
+    f->next = *at;
+    return *at = f;
+}
+
+/* Puts a new series before others of the same labels; NULL when out of memory. */
+static struct metric *metric_insert(struct family *f, const char *labels)
+{
+    struct metric *m = calloc(1, sizeof(*m)), **at = &f->metrics;
+    if (!m || !(m->labels = strdup(labels))) {
+        free(m);
+        return NULL;
+    }
+    while (*at && strcmp((*at)->labels, labels) < 0)
+        at = &(*at)->next;
+    m->next = *at;
+    return *at = m;
+}
+
+static struct metric *metric_find(struct family *f, const char *labels)
+{
+    struct metric *m = f->metrics;
+    while (m && (m->read || strcmp(m->labels, labels) != 0))
+        m = m->next;
+    return m;
+}
+
+/* Stands in for a series that could not be made: counted, never shown. */
+static struct metric nowhere;
+
+static struct metric *metric_get(struct host *h, const char *name, const char *help,
+                                 const char *labels, bool counter)
+{
+    struct metrics *all = host_metrics(h);
+    struct metric *m = NULL;
+    pthread_mutex_lock(&all->lock);
+    struct family *f = family_get(all, name, help, counter);
+    if (f && !(m = metric_find(f, labels)))
+        m = metric_insert(f, labels);
+    pthread_mutex_unlock(&all->lock);
+    return m ? m : &nowhere;
+}
+
+struct metric *metric_counter(struct host *h, const char *name, const char *help,
+                              const char *labels)
+{
+    return metric_get(h, name, help, labels, true);
+}
+
+struct metric *metric_gauge(struct host *h, const char *name, const char *help, const char *labels)
+{
+    return metric_get(h, name, help, labels, false);
+}
+
+void metric_add(struct metric *m, int64_t n)
+{
+    atomic_fetch_add_explicit(&m->value, n, memory_order_relaxed);
+}
+
+void metric_set(struct metric *m, int64_t v)
+{
+    atomic_store_explicit(&m->value, v, memory_order_relaxed);
+}
+
+int64_t metric_value(const struct metric *m)
+{
+    return atomic_load_explicit(&m->value, memory_order_relaxed);
+}
+
+void metric_observe(struct host *h, const char *name, const char *help, const char *labels,
+                    int64_t (*read)(void *ctx), void *ctx)
+{
+    struct metrics *all = host_metrics(h);
+    pthread_mutex_lock(&all->lock);
+    struct family *f = family_get(all, name, help, false);
+    struct metric *m = f ? metric_insert(f, labels) : NULL;
+    if (m) {
+        m->read = read;
+        m->ctx = ctx;
+    }
+    pthread_mutex_unlock(&all->lock);
+}
+
+void metric_unobserve(struct host *h, void *ctx)
+{
+    struct metrics *all = host_metrics(h);
+    pthread_mutex_lock(&all->lock);
+    for (struct family *f = all->families; f; f = f->next) {
+        for (struct metric **at = &f->metrics; *at;) {
+            struct metric *m = *at;
+            if (!m->read || m->ctx != ctx) {
+                at = &m->next;
+                continue;
+            }
+            *at = m->next;
+            metric_free(m);
+        }
+    }
+    pthread_mutex_unlock(&all->lock);
+}
+
+static int put_header(struct buf *out, const char *name, const char *help, bool counter)
+{
+    return buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
+                      counter ? "counter" : "gauge");
+}
+
+static int put_series(struct buf *out, const char *name, const struct metric *m)
+{
+    int64_t value = m->read ? m->read(m->ctx) : metric_value(m);
+    if (!*m->labels)
+        return buf_printf(out, "%s %lld\n", name, (long long)value);
+    return buf_printf(out, "%s{%s} %lld\n", name, m->labels, (long long)value);
+}
+
+static int put_family(struct buf *out, const struct family *f)
+{
+    int r = f->metrics ? put_header(out, f->name, f->help, f->counter) : 0;
+    const char *shown = NULL;
+    for (const struct metric *m = f->metrics; m && r == 0; m = m->next) {
+        if (!shown || strcmp(shown, m->labels) != 0)
+            r = put_series(out, f->name, m);
+        shown = m->labels;
+    }
+    return r;
+}
+
+static int put_double(struct buf *out, const char *name, const char *help, bool counter, double v)
+{
+    int r = put_header(out, name, help, counter);
+    return r < 0 ? r : buf_printf(out, "%s %.9g\n", name, v);
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+/* Pages of /proc/self/statm's second number; 0 when it cannot be read. */
+static double rss_bytes(void)
+{
+    _cleanup_fclose_ FILE *f = fopen("/proc/self/statm", "re");
+    unsigned long size = 0, resident = 0;
+    if (!f || fscanf(f, "%lu %lu", &size, &resident) != 2)
+        return 0;
+    return (double)resident * (double)sysconf(_SC_PAGESIZE);
+}
+
+static int put_process(struct buf *out, const struct metrics *m)
+{
+    int r = put_double(out, "otelcol_process_cpu_seconds",
+                       "CPU time of the process in user and system mode, in seconds.", true,
+                       cpu_seconds());
+    if (r == 0)
+        r = put_double(out, "otelcol_process_memory_rss",
+                       "Resident memory of the process, in bytes.", false, rss_bytes());
+    if (r == 0)
+        r = put_double(out, "otelcol_process_runtime_heap_alloc_bytes",
+                       "Bytes of telemetry and requests that are held in memory.", false,
+                       (double)mem_used());
+    if (r == 0)
+        r = put_double(out, "otelcol_process_uptime",
+                       "Time since the process started, in seconds.", true,
+                       (double)(clock_now_ns() - m->start_ns) / (double)NS_PER_S);
+    return r;
+}
+
+static int put_target(struct buf *out, const struct metrics *m)
+{
+    if (!m->target)
+        return 0;
+    int r = put_header(out, "target_info", "What this process says of itself.", false);
+    return r < 0 ? r : buf_printf(out, "target_info{%s} 1\n", m->target);
+}
+
+int metrics_render(struct host *h, struct buf *out)
+{
+    struct metrics *m = host_metrics(h);
+    pthread_mutex_lock(&m->lock);
+    int r = 0;
+    for (const struct family *f = m->families; f && r == 0; f = f->next)
+        r = put_family(out, f);
+    if (r == 0)
+        r = put_process(out, m);
+    if (r == 0)
+        r = put_target(out, m);
+    pthread_mutex_unlock(&m->lock);
+    return r;
+}
+
+static struct metric *receiver_metric(struct host *h, const char *what, const char *help,
+                                      enum signal s, const char *labels)
+{
+    char name[64];
+    snprintf(name, sizeof(name), "otelcol_receiver_%s_%s", what, signal_records_name(s));
+    return metric_counter(h, name, help, labels);
+}
+
+void receiver_metrics_get(struct host *h, const char *receiver_id, const char *transport,
+                          enum signal s, struct receiver_metrics *ret)
+{
+    char labels[512];
+    snprintf(labels, sizeof(labels), "receiver=\"%s\",transport=\"%s\"", receiver_id, transport);
+    ret->accepted = receiver_metric(h, "accepted", "Records that the pipeline took.", s, labels);
+    ret->refused = receiver_metric(h, "refused", "Records that the pipeline did not take.", s,
+                                   labels);
+    ret->failed = receiver_metric(
+        h, "failed", "Records that were lost by a mistake inside the receiver.", s, labels);
+}

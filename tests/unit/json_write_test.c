@@ -1,0 +1,212 @@
+/* JSON out: strings, what is left out and what not, redaction, several segments. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "agent/base/secrets.h"
+#include "proto/json.h"
+
+static const char *write_string(struct buf *b, struct bytes s)
+{
+    buf_truncate(b, 0);
+    assert_int_equal(json_string(s, 0, b), 0);
+    return buf_str(b);
+}
+
+static void test_strings(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *in;
+        size_t len;
+        const char *want;
+    } cases[] = {
+        {"", 0, "\"\""},
+        {"plain, longer than eight bytes", 30, "\"plain, longer than eight bytes\""},
+        {"a\0b", 3, "\"a\\u0000b\""},
+        {"1234567\"1234567\\", 16, "\"1234567\\\"1234567\\\\\""},
+        {"\n\r\t\b\f\x1f", 6, "\"\\n\\r\\t\\u0008\\u000c\\u001f\""},
+        {"\x7f<>&'/", 6, "\"\x7f<>&'/\""},
+        {"é值🚀", 9, "\"é值🚀\""},
+        {"\xe2\x80\xa8\xe2\x80\xa9", 6, "\"\xe2\x80\xa8\xe2\x80\xa9\""},
+        {"a\xff"
+         "b",
+         3,
+         "\"a\xef\xbf\xbd"
+         "b\""},
+        {"\xe5\x80", 2, "\"\xef\xbf\xbd\""},
+        {"\xe5\x80X", 3, "\"\xef\xbf\xbdX\""},
+        {"\xf0\x9f\x9a", 3, "\"\xef\xbf\xbd\""},
+        {"\xed\xa0\x80", 3, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""}, /* a surrogate */
+        {"\xc0\xaf", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\""},                 /* overlong */
+        {"\xf5\x80", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\""},
+    };
+    _cleanup_buf_ struct buf *b = buf_new(0);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_string_equal(write_string(b, bytes_of(cases[i].in, cases[i].len)), cases[i].want);
+}
+
+/* Each byte at each place of a word and behind it. */
+static void test_every_place(void **state)
+{
+    (void)state;
+    _cleanup_buf_ struct buf *b = buf_new(0);
+    for (int c = 0; c < 256; c++) {
+        char alone[16];
+        snprintf(alone, sizeof(alone), "%s",
+                 write_string(b, bytes_of(&(uint8_t){(uint8_t)c}, 1)) + 1);
+        alone[strlen(alone) - 1] = 0;
+        for (int at = 0; at < 19; at++) {
+            char in[20] = "xxxxxxxxxxxxxxxxxxx", want[64];
+            in[at] = (char)c;
+            snprintf(want, sizeof(want), "\"%.*s%s%.*s\"", at, "xxxxxxxxxxxxxxxxxxx", alone,
+                     18 - at, "xxxxxxxxxxxxxxxxxxx");
+            assert_string_equal(write_string(b, bytes_of(in, 19)), want);
+        }
+    }
+}
+
+static struct buf *hex(const char *text)
+{
+    struct buf *b = buf_new(0);
+    unsigned byte;
+    for (int n; sscanf(text, " %2x%n", &byte, &n) == 1; text += n)
+        assert_int_equal(buf_putc(b, (char)byte), 0);
+    return b;
+}
+
+static void test_messages(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *message, *in, *want;
+    } cases[] = {
+        {"trace.v1.Span", "", "{\"status\":{}}"},
+        {"trace.v1.ScopeSpans", "", "{\"scope\":{}}"},
+        {"trace.v1.ResourceSpans", "", "{\"resource\":{}}"},
+        {"logs.v1.LogRecord", "", "{\"body\":{}}"},
+        {"logs.v1.LogRecord", "2a020a00", "{\"body\":{\"stringValue\":\"\"}}"},
+        {"common.v1.KeyValue", "", "{\"value\":{}}"},
+        {"common.v1.AnyValue", "1000", "{\"boolValue\":false}"},
+        {"common.v1.AnyValue", "1001", "{\"boolValue\":true}"},
+        {"common.v1.AnyValue", "1800", "{\"intValue\":\"0\"}"},
+        {"common.v1.AnyValue", "18ffffffffffffffffff01", "{\"intValue\":\"-1\"}"},
+        {"common.v1.AnyValue", "210000000000000000", "{\"doubleValue\":0}"},
+        {"common.v1.AnyValue", "2a00", "{\"arrayValue\":{}}"},
+        {"common.v1.AnyValue", "2a020a00", "{\"arrayValue\":{\"values\":[{}]}}"},
+        {"common.v1.AnyValue", "3200", "{\"kvlistValue\":{}}"},
+        {"common.v1.AnyValue", "3a00", "{\"bytesValue\":\"\"}"},
+        {"common.v1.AnyValue", "3a0200ff", "{\"bytesValue\":\"AP8=\"}"},
+        /* unknown fields of every wire type are not there */
+        {"common.v1.AnyValue", "e83f01 f13f0000000000000000 fa3f0141 fd3f00000000 0a0178",
+         "{\"stringValue\":\"x\"}"},
+        /* ids: all zeros are none */
+        {"trace.v1.Span", "0a10 00000000000000000000000000000000 1208 0000000000000000",
+         "{\"status\":{}}"},
+        {"trace.v1.Span", "0a00 1208 00000000000000ff",
+         "{\"spanId\":\"00000000000000ff\",\"status\":{}}"},
+        /* fields in another order, elements of two lists mixed */
+        {"trace.v1.Span", "3002 5a03120161 4a030a0162 5a03120163 2a0178 4a030a0164",
+         "{\"name\":\"x\",\"kind\":2,\"attributes\":[{\"key\":\"b\",\"value\":{}},{\"key\":\"d\","
+         "\"value\":{}}],"
+         "\"events\":[{\"name\":\"a\"},{\"name\":\"c\"}],\"status\":{}}"},
+        {"trace.v1.Span", "3063 8501 01010000", "{\"flags\":257,\"kind\":99,\"status\":{}}"},
+        /* packed and not packed, an empty packed field */
+        {"metrics.v1.HistogramDataPoint",
+         "3210 0100000000000000 0200000000000000 310300000000000000",
+         "{\"bucketCounts\":[\"1\",\"2\",\"3\"]}"},
+        {"metrics.v1.HistogramDataPoint", "3200 3a00", "{}"},
+        {"metrics.v1.HistogramDataPoint", "290000000000000000", "{\"sum\":0}"},
+        {"metrics.v1.ExponentialHistogramDataPoint.Buckets", "0803 12040501ac02",
+         "{\"offset\":-2,\"bucketCounts\":[\"5\",\"1\",\"300\"]}"},
+        {"metrics.v1.ExponentialHistogramDataPoint", "3001",
+         "{\"scale\":-1,\"positive\":{},\"negative\":{}}"},
+        {"metrics.v1.SummaryDataPoint", "290000000000000080", "{}"},
+        {"metrics.v1.NumberDataPoint", "31ffffffffffffffff", "{\"asInt\":\"-1\"}"},
+        {"metrics.v1.NumberDataPoint", "21000000000000f07f", "{\"asDouble\":\"Infinity\"}"},
+        {"metrics.v1.Metric", "2a00", "{\"gauge\":{}}"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char name[100];
+        snprintf(name, sizeof(name), "opentelemetry.proto.%s", cases[i].message);
+        const struct schema_message *m = schema_find(name);
+        assert_non_null(m);
+        _cleanup_buf_ struct buf *in = hex(cases[i].in);
+        _cleanup_buf_ struct buf *out = buf_new(0);
+        assert_int_equal(json_write(m, buf_bytes(in), 0, out), 0);
+        assert_string_equal(buf_str(out), cases[i].want);
+    }
+}
+
+static void test_batch(void **state)
+{
+    (void)state;
+    _cleanup_buf_ struct buf *out = buf_new(0);
+    struct buf *segs[] = {hex("0a00 0a021200"), hex(""), hex("0a031a0175")};
+    _cleanup_batch_ struct batch *b = batch_new(SIGNAL_LOGS, segs, 3, 0);
+    assert_int_equal(json_write_batch(b, 0, out), 0);
+    assert_string_equal(
+        buf_str(out),
+        "{\"resourceLogs\":[{\"resource\":{}},{\"resource\":{},\"scopeLogs\":[{\"scope\":{}}]},"
+        "{\"resource\":{},\"schemaUrl\":\"u\"}]}");
+    _cleanup_batch_ struct batch *none = batch_new(SIGNAL_METRICS, (struct buf *[]){hex("")}, 1, 0);
+    buf_truncate(out, 0);
+    assert_int_equal(json_write_batch(none, 0, out), 0);
+    assert_string_equal(buf_str(out), "{}");
+}
+
+static void test_redaction(void **state)
+{
+    (void)state;
+    const struct schema_message *any = schema_find("opentelemetry.proto.common.v1.AnyValue");
+    static const struct {
+        const char *in, *want;
+    } cases[] = {
+        {"0a0d 41206265666f72652061667465", "{\"stringValue\":\"A before afte\"}"},
+        {"0a0c 7878736563726574 31797979", "{\"stringValue\":\"xx[REDACTED]yyy\"}"},
+        {"18 c0c407", "{\"intValue\":\"123456\"}"},
+        {"18 87ade204", "{\"stringValue\":\"[REDACTED]\"}"},
+        {"21 0000000000008640", "{\"doubleValue\":704}"},
+        {"21 77be9f1a2fdd5e40", "{\"stringValue\":\"[REDACTED]\"}"},
+    };
+    secrets_add("secret1");
+    secrets_add("10000007");
+    secrets_add("123.456");
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_buf_ struct buf *in = hex(cases[i].in);
+        _cleanup_buf_ struct buf *out = buf_new(0);
+        assert_int_equal(json_write(any, buf_bytes(in), JSON_REDACT, out), 0);
+        assert_string_equal(buf_str(out), cases[i].want);
+    }
+    _cleanup_buf_ struct buf *in = hex(cases[1].in);
+    _cleanup_buf_ struct buf *out = buf_new(0);
+    assert_int_equal(json_write(any, buf_bytes(in), 0, out), 0);
+    assert_string_equal(buf_str(out), "{\"stringValue\":\"xxsecret1yyy\"}");
+    secrets_clear();
+}
+
+static void test_limit(void **state)
+{
+    (void)state;
+    const struct schema_message *m = schema_find("opentelemetry.proto.trace.v1.Span");
+    _cleanup_buf_ struct buf *in = hex("2a0178 4a030a0162 3900000000000000ff");
+    for (size_t max = 1; max < 70; max++) {
+        _cleanup_buf_ struct buf *out = buf_new(max);
+        int r = json_write(m, buf_bytes(in), 0, out);
+        assert_true(r == 0 || r == -EMSGSIZE);
+        assert_true(out->len <= max);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_strings),   cmocka_unit_test(test_every_place),
+        cmocka_unit_test(test_messages),  cmocka_unit_test(test_batch),
+        cmocka_unit_test(test_redaction), cmocka_unit_test(test_limit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
