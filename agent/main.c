@@ -1,8 +1,369 @@
-/* The program: signals and life cycle. */
-#include <stdio.h>
+/*
+ * The program's life: start, signals, reload, stop. The command line is never rewritten and the
+ * program never starts itself again, so that `pkill -f` finds it as it was started.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
 
-int main(void)
+#include "agent/base/clock.h"
+#include "agent/base/secrets.h"
+#include "agent/load.h"
+#include "agent/pipeline/graph.h"
+#include "agent/summary.h"
+
+#define HANG_GRACE_NS                                                                              \
+    (2 * NS_PER_S) /* beyond the shutdown timeout, before a stop that hangs is given up */
+
+/* A graph that a reload has replaced: it drains on a thread of its own. */
+struct retired {
+    struct retired *next;
+    struct loaded loaded;
+    struct graph *graph;
+    pthread_t thread;
+};
+
+struct life {
+    const struct command_line *cl;
+    struct host *host;
+    struct loaded loaded;
+    struct graph *graph;
+    struct retired *retired;
+};
+
+/* ---- putting a configuration to use ---- */
+
+static void log_warnings(const struct config *c)
 {
-    puts("motel " MOTEL_VERSION);
+    for (size_t i = 0; i < c->nwarnings; i++)
+        log_warn(NULL, c->warnings[i]);
+}
+
+/* Log, secrets and host follow `l`; `g` answers for extensions. */
+static int apply(struct life *life, const struct loaded *l, struct graph *g, struct err *reterr)
+{
+    const struct telemetry_settings *t = &l->service->telemetry;
+    secrets_enable(l->motel.redact);
+    int r = log_configure(&t->logs);
+    if (r < 0)
+        return err_set(reterr, r, "service::telemetry::logs::output_paths: cannot open: %s",
+                       strerror(-r));
+    host_set_settings(life->host, &l->motel);
+    host_set_graph(life->host, g);
+    r = host_set_resource(life->host, t->resource);
+    return r < 0 ? err_set(reterr, r, "out of memory") : 0;
+}
+
+/* ---- start ---- */
+
+static int print_errors(const struct cfg_errors *errs)
+{
+    const bool many = errs->n + errs->dropped > 1;
+    fputs(many ? "Error: the configuration has these mistakes:\n" : "Error: ", stderr);
+    cfg_errors_print(errs, stderr);
+    return 1;
+}
+
+static int print_error(const struct life *life, int r, const struct err *e)
+{
+    fprintf(stderr, "Error: %s\n", e->text);
+    if (r == -EADDRINUSE)
+        fputs(
+            life->cl->nconfigs
+                ? "Another program has this port, or the configuration names it twice; "
+                  "\"ss -ltnp\" shows who.\n"
+                : "Another collector may be running; \"ss -ltnp\" shows who has the port. Stop it, "
+                  "or choose other ports:\n"
+                  "  motel print-config > motel.yaml, edit the endpoints, motel --config "
+                  "motel.yaml\n",
+            stderr);
+    return 1;
+}
+
+static void print_banner(void)
+{
+    fputs(
+        "motel " MOTEL_VERSION
+        " was started without --config: it prints what programs on this machine send.\n"
+        "In the shell of such a program:\n"
+        "\n"
+        "  export OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 "
+        "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n"
+        "or, for gRPC:\n"
+        "  export OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4317 "
+        "OTEL_EXPORTER_OTLP_PROTOCOL=grpc\n"
+        "\n"
+        "Health: http://127.0.0.1:13133/   Stop: Ctrl-C   Own configuration: motel print-config > "
+        "motel.yaml, then motel --config motel.yaml\n",
+        stderr);
+}
+
+static int start_graph(struct life *life)
+{
+    struct err e = {0};
+    int r = apply(life, &life->loaded, life->graph, &e);
+    if (r < 0)
+        return print_error(life, r, &e);
+    log_info(NULL, "Starting motel...", LOG_STR("Version", MOTEL_VERSION),
+             LOG_INT("NumCPU", sysconf(_SC_NPROCESSORS_ONLN)));
+    log_warnings(life->loaded.config);
+    r = graph_start(life->graph, &e);
+    if (r < 0)
+        return print_error(life, r, &e);
+    if (life->cl->nconfigs == 0)
+        print_banner();
     return 0;
+}
+
+static int start(struct life *life)
+{
+    struct cfg_errors errs = {0};
+    int r = load(life->cl, &life->loaded, &errs);
+    if (r == 0) {
+        life->host = host_new(&life->loaded.motel);
+        r = life->host ? graph_build(life->host, life->loaded.service, &errs, &life->graph)
+                       : -ENOMEM;
+    }
+    int code = r < 0 ? print_errors(&errs) : start_graph(life);
+    cfg_errors_done(&errs);
+    return code;
+}
+
+/* ---- reload ---- */
+
+static uint64_t stop_deadline(const struct loaded *l)
+{
+    return clock_now_ns() + (uint64_t)l->motel.shutdown_timeout_ns;
+}
+
+static void *drain_retired(void *arg)
+{
+    struct retired *r = arg;
+    graph_stop(r->graph, stop_deadline(&r->loaded));
+    r->graph = graph_free(r->graph);
+    loaded_done(&r->loaded);
+    log_info(NULL, "The old configuration has ended");
+    return NULL;
+}
+
+/* Lets the running graph end beside the new one. */
+static void retire(struct life *life)
+{
+    struct retired *r = calloc(1, sizeof(*r));
+    if (r) {
+        *r = (struct retired){life->retired, life->loaded, life->graph, 0};
+        if (pthread_create(&r->thread, NULL, drain_retired, r) == 0) {
+            life->retired = r;
+            return;
+        }
+        free(r);
+    }
+    struct retired here = {NULL, life->loaded, life->graph,
+                           0}; /* no thread to be had: wait for it */
+    drain_retired(&here);
+}
+
+static void join_retired(struct life *life)
+{
+    for (struct retired *r = life->retired, *next; r; r = next) {
+        next = r->next;
+        pthread_join(r->thread, NULL);
+        free(r);
+    }
+    life->retired = NULL;
+}
+
+static void log_errors(const struct cfg_errors *errs)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+    if (!f)
+        return;
+    cfg_errors_print(errs, f);
+    if (fclose(f) != 0)
+        return;
+    char *rest = text;
+    for (const char *line; (line = strsep(&rest, "\n")) != NULL;)
+        if (*line)
+            log_error(NULL, "Mistake in the configuration", LOG_STR("error", line));
+}
+
+/* Starts `next` beside the running graph. On failure all is as before. */
+static int switch_to(struct life *life, const struct loaded *next, struct graph *g)
+{
+    struct err e = {0};
+    int r = apply(life, next, g, &e);
+    if (r == 0)
+        r = graph_start(g, &e);
+    if (r == 0)
+        return 0;
+    log_error(NULL, "The new configuration does not start", LOG_STR("error", e.text));
+    apply(life, &life->loaded, life->graph, &e);
+    return r;
+}
+
+static void reload(struct life *life)
+{
+    struct cfg_errors errs = {0};
+    struct loaded next;
+    struct graph *g = NULL;
+    log_info(NULL, "Reading the configuration again");
+    int r = load(life->cl, &next, &errs);
+    if (r == 0)
+        r = graph_build(life->host, next.service, &errs, &g);
+    log_errors(&errs);
+    cfg_errors_done(&errs);
+    if (r == 0)
+        r = switch_to(life, &next, g);
+    if (r < 0) {
+        graph_free(g);
+        loaded_done(&next);
+        log_error(NULL, "Reload failed; the old configuration keeps running");
+        return;
+    }
+    log_warnings(next.config);
+    retire(life);
+    life->loaded = next;
+    life->graph = g;
+    log_info(NULL, "The new configuration runs");
+}
+
+/* ---- stop ---- */
+
+static sigset_t handled_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    return set;
+}
+
+/* Ends the process when a stop is asked for again, or when it hangs. */
+static void *watch_stop(void *arg)
+{
+    const uint64_t limit_ns = *(uint64_t *)arg;
+    const sigset_t set = handled_signals();
+    for (;;) {
+        const uint64_t now = clock_now_ns(), left = now < limit_ns ? limit_ns - now : 0;
+        const struct timespec t = {(time_t)(left / NS_PER_S), (long)(left % NS_PER_S)};
+        int s = sigtimedwait(&set, NULL, &t);
+        if (s == SIGTERM || s == SIGINT) {
+            log_warn(NULL, "Stopped at once by a second signal; undelivered data is lost.");
+            _exit(0);
+        }
+        if (s < 0 && errno == EAGAIN) {
+            log_error(NULL, "The stop does not end; undelivered data is lost.");
+            _exit(1);
+        }
+    }
+}
+
+static int stop(struct life *life, int signal)
+{
+    static uint64_t limit_ns; /* read by a thread that lives as long as the process */
+    pthread_t watcher;
+    log_info(NULL, "Received signal from OS",
+             LOG_STR("signal", signal == SIGTERM  ? "terminated"
+                               : signal == SIGINT ? "interrupt"
+                                                  : "hangup"));
+    log_info(NULL, "Starting shutdown...");
+    const uint64_t deadline = stop_deadline(&life->loaded);
+    limit_ns = deadline + HANG_GRACE_NS;
+    if (pthread_create(&watcher, NULL, watch_stop, &limit_ns) == 0)
+        pthread_detach(watcher);
+    host_set_stopping(life->host, true);
+    graph_stop(life->graph, deadline);
+    join_retired(life);
+    summary_log(life->host);
+    log_info(NULL, "Shutdown complete.");
+    return 0;
+}
+
+static int wait_for_end(struct life *life)
+{
+    const sigset_t set = handled_signals();
+    for (;;) {
+        int s = sigwaitinfo(&set, NULL);
+        if (s == SIGHUP && life->cl->nconfigs)
+            reload(life);
+        else if (s > 0) /* a terminal that closes ends a collector without a configuration */
+            return stop(life, s);
+    }
+}
+
+static void life_done(struct life *life)
+{
+    graph_free(life->graph);
+    host_free(life->host);
+    loaded_done(&life->loaded);
+}
+
+static int run(const struct command_line *cl)
+{
+    struct life life = {.cl = cl};
+    int code = start(&life);
+    if (code == 0)
+        code = wait_for_end(&life);
+    life_done(&life);
+    return code;
+}
+
+/* ---- the process ---- */
+
+/* A descriptor 0, 1 or 2 that is closed would be given to a socket or file, which then gets log
+ * lines. */
+static void open_standard_fds(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+            _exit(1);
+}
+
+/* Signals come through sigwaitinfo() alone, also those that the parent ignored (as a shell does for
+ * `motel &`). */
+static void set_up_signals(void)
+{
+    const sigset_t set = handled_signals();
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    for (int s = 1; s < NSIG; s++)
+        if (sigismember(&set, s) == 1)
+            signal(s, SIG_DFL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* Few arenas, and freed blocks go back to the system: telemetry comes in bursts. */
+static void set_up_memory(void)
+{
+#ifdef __GLIBC__
+    mallopt(M_ARENA_MAX, 2);
+    mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+    mallopt(M_TRIM_THRESHOLD, 512 * 1024);
+#endif
+}
+
+int main(int argc, char **argv)
+{
+    struct command_line cl;
+    struct err e = {0};
+    open_standard_fds();
+    set_up_memory();
+    int code = 1;
+    if (command_line_parse(argc, argv, &cl, &e) < 0) {
+        fprintf(stderr, "Error: %s\nRun 'motel --help' for usage.\n", e.text);
+    } else if (cl.command != COMMAND_RUN) {
+        code = command_run(&cl);
+    } else {
+        set_up_signals();
+        code = run(&cl);
+    }
+    command_line_done(&cl);
+    return code;
 }

@@ -186,6 +186,7 @@ static bool is_shown(const struct cfg_field *field, const void *p)
     case BIND_REFUSED: return false;
     case BIND_ANY: return *(const void *const *)p != NULL;
     case BIND_ID: return ((const struct cfg_id *)p)->id != NULL;
+    case BIND_OCTAL: return *(const int64_t *)p >= 0; /* a component may keep -1 for "not given" */
     case BIND_BLOCK: return field->def || *(const void *const *)p;
     default: return true;
     }

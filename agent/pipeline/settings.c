@@ -64,10 +64,13 @@ char *settings_text(struct settings_build *b, const char *fmt, ...)
     return arena_strdup(b->config->arena, text);
 }
 
-static void add_warning(void *ctx, const char *text)
+void config_warn(struct config *c, const char *fmt, ...)
 {
-    struct settings_build *b = ctx;
-    struct config *c = b->config;
+    va_list ap;
+    char text[1024];
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
     const char **grown = arena_alloc(c->arena, (c->nwarnings + 1) * sizeof(*grown));
     if (!grown)
         return;
@@ -77,31 +80,9 @@ static void add_warning(void *ctx, const char *text)
     c->warnings = grown;
 }
 
-void settings_warn(struct settings_build *b, const char *fmt, ...)
+static void binder_warn(void *ctx, const char *text)
 {
-    va_list ap;
-    char text[1024];
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    add_warning(b, text);
-}
-
-/* The key without blanks around it and around its slash, as ids are compared. */
-static char *trim_id(struct arena *a, const char *key)
-{
-    char *out = arena_strdup(a, key), *w = out;
-    if (!out)
-        return NULL;
-    for (const char *r = key; *r; r++) {
-        bool blank = isspace((unsigned char)*r);
-        const char *next = r + strspn(r, " \t\r\n");
-        if (blank && (w == out || !*next || *next == '/' || w[-1] == '/'))
-            continue;
-        *w++ = *r;
-    }
-    *w = 0;
-    return out;
+    config_warn(ctx, "%s", text);
 }
 
 static void check_top_keys(struct settings_build *b)
@@ -147,8 +128,8 @@ static void bind_component(struct settings_build *b, enum component_kind kind,
     if (!cs->type)
         return;
     if (cs->alias)
-        settings_warn(b, "\"%.*s\" alias is deprecated; use \"%s\" instead",
-                      (int)strcspn(cs->id, "/"), cs->id, cs->type->name);
+        config_warn(b->config, "\"%.*s\" alias is deprecated; use \"%s\" instead",
+                    (int)strcspn(cs->id, "/"), cs->id, cs->type->name);
     const struct cfg_field *fields = cs->type->fields ? cs->type->fields : no_fields;
     void *bound = arena_calloc(b->config->arena, cs->type->config_size ? cs->type->config_size : 1);
     if (bound && cfg_bind(&b->binder, fields, cs->value, path, bound) == 0) {
@@ -181,7 +162,7 @@ static void bind_section(struct settings_build *b, enum component_kind kind)
     s->components[kind] =
         arena_calloc(b->config->arena, (v->n ? v->n : 1) * sizeof(**s->components));
     for (size_t i = 0; s->components[kind] && i < v->n; i++) {
-        const char *id = trim_id(b->config->arena, v->keys[i]);
+        const char *id = cfg_trim_id(b->config->arena, v->keys[i]);
         if (!id)
             return;
         if (settings_find(s, kind, id)) {
@@ -227,7 +208,7 @@ int service_settings_bind(struct config *c, const struct component_type *const *
                           struct cfg_errors *errs, struct service_settings **ret)
 {
     struct settings_build b = {.config = c, .types = types, .errs = errs};
-    b.binder = (struct cfg_binder){c->arena, errs, add_warning, &b};
+    b.binder = (struct cfg_binder){c->arena, errs, binder_warn, c};
     b.out = arena_calloc(c->arena, sizeof(*b.out));
     struct service_config *service = arena_calloc(c->arena, sizeof(*service));
     if (!b.out || !service)

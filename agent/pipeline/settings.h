@@ -43,6 +43,8 @@ struct service_settings {
  * side only, signals not supported …). All mistakes at once. 0 or -EINVAL. */
 int service_settings_bind(struct config *c, const struct component_type *const *types, struct cfg_errors *errs,
                           struct service_settings **ret);
+/* Adds to the warnings of a configuration, which are logged once when it is put to use. */
+void config_warn(struct config *c, const char *fmt, ...) _printf_(2, 3);
 /* Prints all sections but `motel` as YAML, with all defaults; secrets as [REDACTED]. */
 void service_settings_print(FILE *f, const struct service_settings *s);
 

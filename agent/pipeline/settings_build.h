@@ -66,11 +66,12 @@ extern const struct cfg_field telemetry_fields[];
 
 /* A text in the arena of the config. */
 char *settings_text(struct settings_build *b, const char *fmt, ...) _printf_(2, 3);
-/* Adds to the warnings that are logged once at start. */
-void settings_warn(struct settings_build *b, const char *fmt, ...) _printf_(2, 3);
 
 /* A component by its id as written; NULL when there is none. */
 const struct component_settings *settings_find(const struct service_settings *s, enum component_kind kind, const char *id);
+/* A type by its name or alias; NULL when there is none. */
+const struct component_type *settings_find_type(struct settings_build *b, enum component_kind kind, const char *name,
+                                                bool *ret_alias);
 /* The type of a component id; NULL after an error was added that says what it could have been. */
 const struct component_type *settings_type(struct settings_build *b, enum component_kind kind, const char *id,
                                            struct cfg_pos pos, bool *ret_alias);

@@ -7,7 +7,32 @@
 enum role { ROLE_RECEIVER, ROLE_PROCESSOR, ROLE_EXPORTER };
 static const enum component_kind role_kinds[] = {KIND_RECEIVER, KIND_PROCESSOR, KIND_EXPORTER};
 
-/* Something defined that may be what was meant: in another section, under the new name of an alias,
+/* The id of the component that is defined under another name of the type that `id` names; NULL when
+ * there is none. */
+static const char *same_by_alias(struct settings_build *b, enum component_kind kind, const char *id)
+{
+    const size_t len = strcspn(id, "/");
+    bool alias;
+    const struct component_type *type =
+        settings_find_type(b, kind, settings_text(b, "%.*s", (int)len, id), &alias);
+    for (size_t i = 0; type && i < b->out->ncomponents[kind]; i++) {
+        const struct component_settings *c = &b->out->components[kind][i];
+        if (c->type == type && strcmp(c->id + strcspn(c->id, "/"), id + len) == 0)
+            return c->id;
+    }
+    return NULL;
+}
+
+static const char *misspelt(struct settings_build *b, enum component_kind kind, const char *id)
+{
+    const size_t n = b->out->ncomponents[kind];
+    const char **ids = arena_calloc(b->config->arena, (n + 1) * sizeof(*ids));
+    for (size_t i = 0; ids && i < n; i++)
+        ids[i] = b->out->components[kind][i].id;
+    return ids ? cfg_suggest(id, ids) : NULL;
+}
+
+/* Something defined that may be what was meant: in another section, under another name of its type,
  * or misspelt. */
 static const char *reference_hint(struct settings_build *b, enum component_kind kind,
                                   const char *id)
@@ -16,11 +41,9 @@ static const char *reference_hint(struct settings_build *b, enum component_kind 
         if ((enum component_kind)k != kind && settings_find(b->out, (enum component_kind)k, id))
             return settings_text(b, "; \"%s\" stands under %s", id,
                                  component_kind_section((enum component_kind)k));
-    const size_t n = b->out->ncomponents[kind];
-    const char **ids = arena_calloc(b->config->arena, (n + 1) * sizeof(*ids));
-    for (size_t i = 0; ids && i < n; i++)
-        ids[i] = b->out->components[kind][i].id;
-    const char *near = ids ? cfg_suggest(id, ids) : NULL;
+    const char *near = same_by_alias(b, kind, id);
+    if (!near)
+        near = misspelt(b, kind, id);
     return near ? settings_text(b, "; did you mean \"%s\"?", near) : "";
 }
 

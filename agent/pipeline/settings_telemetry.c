@@ -225,7 +225,8 @@ static void bind_metrics(struct settings_build *b, const struct telemetry_metric
         b->out->telemetry.metrics_endpoint =
             reader_endpoint(b, readers[0].pull->exporter.prometheus);
     if (*m->address) {
-        settings_warn(b, "service::telemetry::metrics::address is deprecated; use readers instead");
+        config_warn(b->config,
+                    "service::telemetry::metrics::address is deprecated; use readers instead");
         b->out->telemetry.metrics_endpoint = m->address;
     }
 }

@@ -74,8 +74,8 @@ static bool name_is(const struct component_type *t, const char *name, bool *ret_
     return false;
 }
 
-static const struct component_type *find_type(struct settings_build *b, enum component_kind kind,
-                                              const char *name, bool *ret_alias)
+const struct component_type *settings_find_type(struct settings_build *b, enum component_kind kind,
+                                                const char *name, bool *ret_alias)
 {
     for (const struct component_type *const *t = b->types; *t; t++)
         if ((*t)->kind == kind && name_is(*t, name, ret_alias))
@@ -112,7 +112,8 @@ static const char *other_kind(struct settings_build *b, enum component_kind kind
 {
     bool alias;
     for (int k = 0; k < KIND_COUNT; k++)
-        if ((enum component_kind)k != kind && find_type(b, (enum component_kind)k, name, &alias)) {
+        if ((enum component_kind)k != kind &&
+            settings_find_type(b, (enum component_kind)k, name, &alias)) {
             const char *word = component_kind_name((enum component_kind)k);
             return settings_text(b, "%s %s", strchr("aeiou", word[0]) ? "an" : "a", word);
         }
@@ -147,7 +148,7 @@ const struct component_type *settings_type(struct settings_build *b, enum compon
                                            const char *id, struct cfg_pos pos, bool *ret_alias)
 {
     const char *name = settings_text(b, "%.*s", (int)strcspn(id, "/"), id);
-    const struct component_type *t = find_type(b, kind, name, ret_alias);
+    const struct component_type *t = settings_find_type(b, kind, name, ret_alias);
     if (!t)
         unknown_type(b, kind, id, name, pos);
     return t;

@@ -1,0 +1,209 @@
+/* The commands that print something and end. */
+#include "agent/commands.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "agent/config/tree.h"
+#include "agent/config/value_json.h"
+#include "agent/load.h"
+#include "agent/pipeline/graph.h"
+
+static int fail(const struct err *e)
+{
+    fprintf(stderr, "Error: %s\n", e->text);
+    return 1;
+}
+
+static int fail_errors(const struct cfg_errors *errs)
+{
+    const size_t n = errs->n + errs->dropped;
+    fputs(n > 1 ? "Error: the configuration has these mistakes:\n" : "Error: ", stderr);
+    cfg_errors_print(errs, stderr);
+    return 1;
+}
+
+/* Output that could not be written (a full disk, a closed pipe) is a failure too. */
+static int finish(FILE *f)
+{
+    if (fflush(f) == 0 && !ferror(f))
+        return 0;
+    fprintf(stderr, "Error: cannot write to stdout: %s\n", strerror(errno));
+    return 1;
+}
+
+static void print_warnings(const struct config *c)
+{
+    for (size_t i = 0; i < c->nwarnings; i++)
+        fprintf(stderr, "Warning: %s\n", c->warnings[i]);
+}
+
+/* ---- validate ---- */
+
+/* Instances and edges are made as for a run, and dropped again: nothing is bound or started. */
+static int try_graph(const struct loaded *l, struct cfg_errors *errs)
+{
+    struct host *h = host_new(&l->motel);
+    struct graph *g = NULL;
+    if (!h)
+        return -ENOMEM;
+    int r = graph_build(h, l->service, errs, &g);
+    graph_free(g);
+    host_free(h);
+    return r;
+}
+
+static int validate(const struct command_line *cl)
+{
+    if (cl->nsources == 0)
+        return fail(&(struct err){.text = "at least one config flag must be provided: motel "
+                                          "validate --config FILE"});
+    struct cfg_errors errs = {0};
+    struct loaded l;
+    int r = load(cl, &l, &errs);
+    if (r == 0) {
+        print_warnings(l.config);
+        r = try_graph(&l, &errs);
+    }
+    int code = r < 0 ? fail_errors(&errs) : 0;
+    loaded_done(&l);
+    cfg_errors_done(&errs);
+    return code;
+}
+
+/* ---- print-config ---- */
+
+static void print_yaml(FILE *f, const struct loaded *l)
+{
+    service_settings_print(f, l->service);
+    fputs("motel:\n", f);
+    cfg_print(f, motel_fields, &l->motel, 2);
+}
+
+/* The YAML form, read back and written as JSON: one printer knows the fields. */
+static int print_json(const struct loaded *l, struct cfg_errors *errs)
+{
+    _cleanup_free_ char *yaml = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&yaml, &len);
+    if (!f)
+        return -errno;
+    print_yaml(f, l);
+    if (fclose(f) != 0)
+        return -ENOMEM;
+    _cleanup_(arena_freep) struct arena *arena = arena_new(0);
+    _cleanup_buf_ struct buf *json = buf_new(0);
+    struct cfg_value *v =
+        arena ? cfg_yaml_parse(arena, "print-config", yaml, len, errs, NULL) : NULL;
+    int r = v && json ? cfg_value_json(json, v, VALUE_JSON_LINES) : -ENOMEM;
+    if (r == 0)
+        printf("%.*s\n", (int)json->len, (const char *)json->data);
+    return r;
+}
+
+static int print_config(const struct command_line *cl)
+{
+    if (cl->nsources == 0 && cl->nflags == 0 && cl->format == FORMAT_YAML) {
+        fputs(load_default_config, stdout); /* with its comment: a file to start from */
+        return finish(stdout);
+    }
+    struct cfg_errors errs = {0};
+    struct loaded l;
+    int r = load(cl, &l, &errs);
+    if (r == 0 && !cl->unchecked)
+        r = try_graph(&l, &errs);
+    if (r == 0 && cl->format == FORMAT_JSON)
+        r = print_json(&l, &errs);
+    else if (r == 0)
+        print_yaml(stdout, &l);
+    int code = r < 0 ? fail_errors(&errs) : finish(stdout);
+    loaded_done(&l);
+    cfg_errors_done(&errs);
+    return code;
+}
+
+/* ---- components ---- */
+
+static void print_word(const char *key, const char *word)
+{
+    printf("        %s: %c%s\n", key, toupper((unsigned char)word[0]), word + 1);
+}
+
+static void print_stability(const struct component_type *t)
+{
+    if (t->kind == KIND_EXTENSION) {
+        print_word("extension", t->stability[0] ? t->stability[0] : "stable");
+        return;
+    }
+    for (int from = SIGNAL_COUNT - 1; from >= 0; from--) {
+        const char *word = t->stability[from] ? t->stability[from] : "undefined";
+        if (t->kind != KIND_CONNECTOR) {
+            print_word(signal_name((enum signal)from), word);
+            continue;
+        }
+        for (int to = SIGNAL_COUNT - 1; to >= 0; to--)
+            if (t->accepts & SIGNAL_BIT(from) && t->emits & SIGNAL_BIT(to) &&
+                (!t->same_signal || from == to)) {
+                char key[32];
+                snprintf(key, sizeof(key), "%s-to-%s", signal_name((enum signal)from),
+                         signal_name((enum signal)to));
+                print_word(key, word);
+            }
+    }
+}
+
+static void print_component(const struct component_type *t)
+{
+    printf("    - name: %s\n", t->name);
+    if (t->aliases && t->aliases[0]) {
+        fputs("      aliases: [", stdout);
+        for (const char *const *a = t->aliases; *a; a++)
+            printf("%s%s", a == t->aliases ? "" : ", ", *a);
+        fputs("]\n", stdout);
+    }
+    fputs("      stability:\n", stdout);
+    print_stability(t);
+}
+
+static int components(void)
+{
+    printf("buildinfo:\n    command: motel\n    description: mini OpenTelemetry collector\n"
+           "    version: %s\n",
+           MOTEL_VERSION);
+    static const enum component_kind order[] = {KIND_RECEIVER, KIND_PROCESSOR, KIND_EXPORTER,
+                                                KIND_CONNECTOR, KIND_EXTENSION};
+    for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+        bool any = false;
+        for (const struct component_type *const *t = component_types; *t; t++)
+            if ((*t)->kind == order[i]) {
+                if (!any)
+                    printf("%s:\n", component_kind_section(order[i]));
+                any = true;
+                print_component(*t);
+            }
+        if (!any)
+            printf("%s: []\n", component_kind_section(order[i]));
+    }
+    return finish(stdout);
+}
+
+static int featuregate(const struct command_line *cl)
+{
+    struct err e = {0};
+    return feature_gates_print(stdout, cl->gate, &e) < 0 ? fail(&e) : finish(stdout);
+}
+
+int command_run(const struct command_line *cl)
+{
+    switch (cl->command) {
+    case COMMAND_VALIDATE: return validate(cl);
+    case COMMAND_PRINT_CONFIG: return print_config(cl);
+    case COMMAND_COMPONENTS: return components();
+    case COMMAND_FEATUREGATE: return featuregate(cl);
+    case COMMAND_VERSION: puts("motel version " MOTEL_VERSION); return finish(stdout);
+    case COMMAND_HELP: command_help(stdout); return finish(stdout);
+    case COMMAND_RUN: break; /* main's own */
+    }
+    return 1;
+}

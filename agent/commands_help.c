@@ -1,0 +1,82 @@
+/* motel --help */
+#include "agent/commands.h"
+
+static const char opening[] =
+    "motel is a small OpenTelemetry collector. Programs send it traces, metrics and logs (OTLP "
+    "over\n"
+    "gRPC or HTTP), it processes them and passes them on to a backend, to files or to the screen. "
+    "It\n"
+    "reads the same YAML configuration as the OpenTelemetry Collector.\n"
+    "\n"
+    "Usage:\n"
+    "  motel [--config FILE]... [--set KEY=VALUE]...    run; without --config, a collector for "
+    "this\n"
+    "                                                   machine that prints what it receives\n"
+    "  motel validate --config FILE                     check a configuration and say what is "
+    "wrong\n"
+    "  motel print-config [--config FILE]               the whole configuration with its defaults\n"
+    "  motel components                                 what this build can receive, process, "
+    "export\n"
+    "  motel featuregate [ID]                           feature gates that are known\n"
+    "  motel version | help\n"
+    "\n"
+    "Examples:\n"
+    "  motel                                            look at what a program sends: run this, "
+    "then\n"
+    "                                                   export OTEL_EXPORTER_OTLP_ENDPOINT=\\\n"
+    "                                                     http://127.0.0.1:4318 in its shell\n"
+    "  motel --config collector.yaml                    a job's collector\n"
+    "  motel --config job.yaml --config motel.yaml --set processors.batch.timeout=1s\n"
+    "                                                   two files merged, one value changed\n"
+    "\n"
+    "Flags:\n"
+    "  --config SOURCE        a file, file:PATH, env:NAME (YAML in a variable) or yaml:TEXT; may "
+    "be\n"
+    "                         repeated: maps are merged, lists and values are replaced\n"
+    "  --set KEY=VALUE        one value over all files, dots between the levels\n"
+    "  --feature-gates LIST   taken as in the OpenTelemetry Collector; see motel featuregate\n"
+    "  --format yaml|json     of print-config\n"
+    "  --validate=false       print-config without a check of the pipelines\n"
+    "  -v, --version          the version\n"
+    "  -h, --help             this text\n";
+
+static const char closing[] =
+    "\n"
+    "Files:\n"
+    "  A path in the configuration counts from the directory in which motel was started. motel "
+    "writes\n"
+    "  only where the configuration says (file exporter, storage, log output).\n"
+    "\n"
+    "Signals:\n"
+    "  TERM, INT              stop: take no new data, deliver what is there, end. A second one "
+    "ends at\n"
+    "                         once.\n"
+    "  HUP                    read the configuration again; a bad one is reported and changes "
+    "nothing.\n"
+    "\n"
+    "Exit codes:\n"
+    "  0                      stopped by a signal; or the command did what it should\n"
+    "  1                      a mistake on the command line or in the configuration, or a start "
+    "that\n"
+    "                         failed; the reason is on stderr\n";
+
+static void print_settings(FILE *f)
+{
+    fputs("\nSettings of motel's own, each a flag, a variable (a flag wins) and a key of the\n"
+          "section \"motel:\" in the configuration:\n",
+          f);
+    for (const struct cfg_field *s = motel_fields; s->key; s++) {
+        char flag[64], variable[64];
+        motel_flag_name(s, flag, sizeof(flag));
+        motel_variable_name(s, variable, sizeof(variable));
+        fprintf(f, "  %s, %s%s%s%s\n      %s\n", flag, variable, s->def ? " (default " : "",
+                s->def ? s->def : "", s->def ? ")" : "", s->help);
+    }
+}
+
+void command_help(FILE *f)
+{
+    fputs(opening, f);
+    print_settings(f);
+    fputs(closing, f);
+}

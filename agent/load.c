@@ -1,0 +1,64 @@
+#include "agent/load.h"
+
+#include <errno.h>
+
+const char load_default_config[] = "# Receives OTLP from programs on this machine and prints it.\n"
+                                   "receivers:\n"
+                                   "  otlp:\n"
+                                   "    protocols:\n"
+                                   "      grpc: {endpoint: 127.0.0.1:4317}\n"
+                                   "      http: {endpoint: 127.0.0.1:4318}\n"
+                                   "exporters:\n"
+                                   "  console:\n"
+                                   "extensions:\n"
+                                   "  health_check: {endpoint: 127.0.0.1:13133}\n"
+                                   "service:\n"
+                                   "  extensions: [health_check]\n"
+                                   "  telemetry:\n"
+                                   "    logs: {level: warn}\n"
+                                   "    metrics: {level: none}\n"
+                                   "  pipelines:\n"
+                                   "    traces: {receivers: [otlp], exporters: [console]}\n"
+                                   "    metrics: {receivers: [otlp], exporters: [console]}\n"
+                                   "    logs: {receivers: [otlp], exporters: [console]}\n";
+
+extern char **environ;
+
+/* --set without --config changes the built-in configuration. */
+static struct config *read_sources(const struct command_line *cl, struct cfg_errors *errs)
+{
+    if (cl->nsources == 0)
+        return config_load_text("built-in", load_default_config, errs);
+    if (cl->nconfigs)
+        return config_load(cl->sources, cl->nsources, errs);
+    _cleanup_free_ char *uri = NULL;
+    _cleanup_free_ struct config_source *sources = calloc(cl->nsources + 1, sizeof(*sources));
+    if (!sources || asprintf(&uri, "yaml:%s", load_default_config) < 0)
+        return NULL;
+    sources[0] = (struct config_source){.uri = uri};
+    for (size_t i = 0; i < cl->nsources; i++)
+        sources[i + 1] = cl->sources[i];
+    return config_load(sources, cl->nsources + 1, errs);
+}
+
+int load(const struct command_line *cl, struct loaded *ret, struct cfg_errors *errs)
+{
+    *ret = (struct loaded){0};
+    struct config *c = read_sources(cl, errs);
+    if (!c)
+        return -EINVAL;
+    int r = service_settings_bind(c, component_types, errs, &ret->service);
+    if (motel_settings_bind(c, cfg_get(c->root, "motel"), environ, cl->flags, cl->nflags, errs,
+                            &ret->motel) < 0)
+        r = -EINVAL;
+    if (r < 0)
+        c = config_free(c);
+    ret->config = c;
+    return r;
+}
+
+void loaded_done(struct loaded *l)
+{
+    config_free(l->config);
+    *l = (struct loaded){0};
+}

@@ -1,0 +1,21 @@
+/* From the command line to a checked configuration. */
+#ifndef MOTEL_LOAD_H
+#define MOTEL_LOAD_H
+
+#include "agent/commands.h"
+#include "agent/pipeline/settings.h"
+
+struct loaded {
+    struct config *config; /* its arena holds all of it */
+    struct service_settings *service;
+    struct motel_settings motel;
+};
+/* Loads what the command line names, or the built-in configuration when it names nothing. 0, or -EINVAL with every
+ * mistake in errs. */
+int load(const struct command_line *cl, struct loaded *ret, struct cfg_errors *errs);
+void loaded_done(struct loaded *l);
+
+/* What `motel` without --config runs: a collector for the programs of this machine. */
+extern const char load_default_config[];
+
+#endif

@@ -1,0 +1,137 @@
+#include "agent/motel_settings.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/config/tree.h"
+#include "agent/pipeline/settings.h"
+
+#define VARIABLE_PREFIX "MOTEL_"
+
+const struct cfg_field motel_fields[] = {
+    {.key = "redact",
+     .kind = BIND_BOOL,
+     CFG_AT(struct motel_settings, redact),
+     .def = "true",
+     .help = "Writes [REDACTED] in place of secrets in files, console output and logs."},
+    {.key = "shutdown_timeout",
+     .kind = BIND_DURATION,
+     CFG_AT(struct motel_settings, shutdown_timeout_ns),
+     .def = "25s",
+     .min = 0,
+     .max = 3600e9,
+     .help = "Longest time that a stop may take to deliver what was received."},
+    {.key = "file_mode",
+     .kind = BIND_OCTAL,
+     CFG_AT(struct motel_settings, file_mode),
+     .help = "Permissions of files that exporters create, such as \"0600\"; the umask applies."},
+    {0}};
+
+const struct cfg_field *motel_setting_of_flag(const char *name)
+{
+    for (const struct cfg_field *f = motel_fields; f->key; f++) {
+        char flag[64];
+        motel_flag_name(f, flag, sizeof(flag));
+        if (strcmp(flag + 2, name) == 0)
+            return f;
+    }
+    return NULL;
+}
+
+void motel_flag_name(const struct cfg_field *f, char *ret, size_t size)
+{
+    snprintf(ret, size, "--%s", f->key);
+    for (char *p = ret; *p; p++)
+        if (*p == '_')
+            *p = '-';
+}
+
+void motel_variable_name(const struct cfg_field *f, char *ret, size_t size)
+{
+    snprintf(ret, size, VARIABLE_PREFIX "%s", f->key);
+    for (char *p = ret; *p; p++)
+        *p = (char)toupper((unsigned char)*p);
+}
+
+/* The settings as one map: the file's keys, and what variables and flags put in their place. */
+struct merge {
+    struct config *config;
+    struct cfg_value *map;
+};
+
+/* Text from outside YAML is read as the text of an ${env:…} is: numbers and truth values where a
+ * setting wants one. */
+static void put_text(struct merge *m, const struct cfg_field *f, const char *text,
+                     const char *origin)
+{
+    struct arena *a = m->config->arena;
+    const struct cfg_pos pos = {.file = arena_strdup(a, origin)};
+    struct cfg_value *v = cfg_new_plain(a, pos, text, strlen(text));
+    if (!v)
+        return;
+    v->expanded = true;
+    const size_t i = cfg_index(m->map, f->key);
+    if (i < m->map->n)
+        m->map->items[i] = v;
+    else
+        cfg_append(a, m->map, f->key, pos, v);
+}
+
+/* A map of the file's settings that may be changed. */
+static struct cfg_value *copy_section(struct arena *a, const struct cfg_value *section)
+{
+    struct cfg_value *map = cfg_new(a, CFG_MAP, section ? section->pos : (struct cfg_pos){0});
+    for (size_t i = 0; map && section && i < section->n; i++)
+        if (cfg_append(a, map, section->keys[i], section->key_pos[i], section->items[i]) < 0)
+            return NULL;
+    return map;
+}
+
+/* One "NAME=value" of the environment; an empty value counts as not set. */
+static void put_variable(struct merge *m, const char *entry)
+{
+    const char *equals = strchr(entry, '=');
+    if (!equals || strncmp(entry, VARIABLE_PREFIX, strlen(VARIABLE_PREFIX)) != 0)
+        return;
+    char *name = arena_strndup(m->config->arena, entry, (size_t)(equals - entry));
+    for (const struct cfg_field *f = motel_fields; name && f->key; f++) {
+        char variable[64];
+        motel_variable_name(f, variable, sizeof(variable));
+        if (strcmp(variable, name) != 0)
+            continue;
+        if (equals[1])
+            put_text(m, f, equals + 1, name);
+        return;
+    }
+    config_warn(m->config, "the environment variable %s is not known to motel %s", name,
+                MOTEL_VERSION);
+}
+
+int motel_settings_bind(struct config *c, const struct cfg_value *section, char *const *environment,
+                        const struct motel_flag *flags, size_t nflags, struct cfg_errors *errs,
+                        struct motel_settings *ret)
+{
+    struct merge m = {.config = c};
+    int r = 0;
+    if (section && section->type != CFG_MAP && section->type != CFG_NULL) {
+        cfg_error(errs, section->pos, "motel", "expected a map of settings, got %s",
+                  cfg_type_name(section->type));
+        section = NULL;
+        r = -EINVAL;
+    }
+    if (!(m.map = copy_section(c->arena, section)))
+        return -ENOMEM;
+    for (; *environment; environment++)
+        put_variable(&m, *environment);
+    for (size_t i = 0; i < nflags; i++)
+        put_text(&m, flags[i].field, flags[i].value, flags[i].flag);
+    struct cfg_binder binder = {.arena = c->arena, .errors = errs};
+    if (cfg_bind(&binder, motel_fields, m.map, "motel", ret) < 0)
+        r = -EINVAL;
+    const struct cfg_value *mode = cfg_get(m.map, "file_mode");
+    if (!mode || mode->type == CFG_NULL)
+        ret->file_mode = -1;
+    return r;
+}
