@@ -42,8 +42,9 @@ static bool special(struct bytes text, double *ret)
         if (text.len != strlen(words[i].word) ||
             strncasecmp((const char *)text.data, words[i].word, text.len) != 0)
             continue;
-        *ret = minus ? -words[i].value : words[i].value;
-        return !(sign && isnan(words[i].value));
+        bool nan = isnan(words[i].value);
+        *ret = nan ? number_nan() : minus ? -words[i].value : words[i].value;
+        return !(sign && nan);
     }
     return false;
 }

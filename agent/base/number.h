@@ -12,4 +12,13 @@ bool number_parse_double(struct bytes text, double *ret);
 /* int64(f) as amd64 does it: cut towards 0; not-a-number and what does not fit are INT64_MIN. */
 int64_t number_double_to_int(double f);
 
+/* The not-a-number that Go makes; its bits show in protobuf and in hashes. */
+static inline double number_nan(void)
+{
+    const uint64_t bits = 0x7ff8000000000001;
+    double d;
+    memcpy(&d, &bits, sizeof(d));
+    return d;
+}
+
 #endif
