@@ -1,0 +1,357 @@
+"""The command line, the life of the process and reload: what the reference collector accepts and refuses, signals, exit codes."""
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import MOTEL, ROOT, connects, free_port, post, span_request, wait_until
+
+with open(os.path.join(ROOT, "tests", "golden", "cli", "cases.json"), encoding="utf-8") as f:
+    CASES = json.load(f)
+BASE = next(c["config"] for c in CASES if c["name"] == "validate-ok")
+RECORDED_PORTS = ("25317", "25318", "25399")
+RECORDED_ENV = {"EP": "127.0.0.1:25317", "NUM": "42"}
+
+NOP = """
+receivers: {nop: }
+exporters: {nop: }
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines: {traces: {receivers: [nop], exporters: [nop]}}
+"""
+
+
+def run(*args, env=None, **kw):
+    return subprocess.run([MOTEL, *args], capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL,
+                          env={**os.environ, **(env or {})}, **kw)
+
+
+def built_in():
+    """The component types of the program: {"receiver otlp", …}."""
+    types, kind = set(), None
+    for line in run("components").stdout.splitlines():
+        if re.match(r"\w+s:", line):
+            kind = line.split(":")[0][:-1]
+        elif "- name: " in line:
+            types.add(f"{kind} {line.split(': ')[1]}")
+    return types
+
+
+BUILT_IN = built_in()
+
+
+def needs(*types):
+    return pytest.mark.skipif(not set(types) <= BUILT_IN, reason=f"not in this build: {set(types) - BUILT_IN}")
+
+
+def names(text, word):
+    """Whether the text has the word by itself; a short one must stand in quotes."""
+    if len(word) <= 2:
+        return re.search(r"""["'`]%s["'`]""" % re.escape(word), text) is not None
+    return re.search(r"(?<!\w)%s(?!\w)" % re.escape(word), text, re.I) is not None
+
+
+@pytest.fixture
+def ports():
+    """Free ports for those of the recorded cases."""
+    return {p: str(free_port()) for p in RECORDED_PORTS}
+
+
+def moved(text, ports):
+    return re.sub("|".join(ports), lambda m: ports[m[0]], text)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES], ids=lambda c: c["name"])
+def test_as_the_reference(case, start, ports, tmp_path):
+    missing = set(case["needs"]) - BUILT_IN
+    if missing:
+        pytest.skip(f"not in this build: {missing}")
+    path = tmp_path / "case.yaml"
+    config = case.get("config")
+    if config is not None:
+        path.write_text(moved(BASE if config == "BASE" else config, ports))
+    args = [moved(a, ports).replace("CONFIG", str(path)) for a in case["args"]]
+    env = {k: moved(v, ports) for k, v in RECORDED_ENV.items()}
+    if not case["starts"]:
+        done = run(*args, env=env)
+        assert done.returncode == case["exit"], done.stderr
+        if case["exit"]:
+            words = [moved(w, ports) for w in case["words"]]
+            assert done.stderr.startswith("Error: ")
+            assert not words or any(names(done.stderr, w) for w in words), done.stderr
+        return
+    program = start(args=args, env=env, wait_ports=[int(ports["25317"])])
+    assert program.stop(getattr(signal, case["signal"])) == 0 if case["signal"] != "SIGHUP" else reloads(program)
+
+
+def reloads(program):
+    program.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: "The new configuration runs" in program.stderr, what="the reload")
+    return program.stop() == 0
+
+
+def test_validate_is_silent_about_a_good_file(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text(NOP)
+    done = run("validate", "--config", str(path))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_every_mistake_with_its_place(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text("receivers: {nop: , nosuch: }\nexporters: {nop: }\nprocesors: {}\n"
+                    "service: {pipelines: {trace: , logs: {receivers: [nop/2], exporters: []}}}\n")
+    done = run("validate", "--config", str(path))
+    assert done.returncode == 1 and done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("Error: ")
+    for place in ("3:1: procesors: ", "1:20: receivers::nosuch: ", "4:23: service::pipelines::trace: ",
+                  "4:32: service::pipelines::logs: must have at least one exporter",
+                  '4:51: service::pipelines::logs: references receiver "nop/2"'):
+        assert any(line.startswith(f"{path}:{place}") for line in lines), (place, done.stderr)
+
+
+def test_validate_without_a_file_is_a_mistake():
+    done = run("validate")
+    assert done.returncode == 1 and "--config" in done.stderr
+
+
+def test_print_config_can_be_run(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text(NOP)
+    shown = run("print-config", "--config", str(path))
+    assert shown.returncode == 0
+    path.write_text(shown.stdout)
+    again = run("print-config", "--config", str(path))
+    assert again.returncode == 0 and again.stdout == shown.stdout
+    assert run("validate", "--config", str(path)).returncode == 0
+    as_json = run("print-config", "--format=json", "--config", str(path))
+    assert json.loads(as_json.stdout)["service"]["pipelines"]["traces"] == \
+        {"receivers": ["nop"], "processors": [], "exporters": ["nop"]}
+
+
+@needs("exporter otlp_http")
+def test_print_config_hides_secrets(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text("receivers: {nop: }\n"
+                    "exporters: {otlp_http: {endpoint: 'http://x', headers: {a: 'Bearer ${env:MY_TOKEN}', b: typed-in}}}\n"
+                    "service: {pipelines: {traces: {receivers: [nop], exporters: [otlp_http]}}}\n")
+    for form in ("yaml", "json"):
+        done = run("print-config", "--format", form, "--config", str(path), env={"MY_TOKEN": "s3cr3t-token"})
+        assert done.returncode == 0 and "[REDACTED]" in done.stdout
+        assert "s3cr3t" not in done.stdout and "typed-in" not in done.stdout
+
+
+def test_help_and_version():
+    done = run("--help")
+    assert done.returncode == 0 and "Examples:" in done.stdout and "MOTEL_SHUTDOWN_TIMEOUT" in done.stdout
+    assert run("--version").stdout == run("version").stdout != ""
+    assert run("help").stdout == done.stdout
+
+
+def test_output_that_cannot_be_written_is_a_failure():
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([MOTEL, "components"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=20)
+    assert done.returncode == 1 and "stdout" in done.stderr
+
+
+def test_motel_settings_by_flag_variable_and_file(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text(NOP + "motel: {shutdown_timeout: 1s}\n")
+
+    def timeout(*flags, **env):
+        done = run("print-config", "--config", str(path), *flags, env=env)
+        assert done.returncode == 0, done.stderr
+        return re.search("shutdown_timeout: (.*)", done.stdout)[1]
+    assert timeout() == "1s"
+    assert timeout(MOTEL_SHUTDOWN_TIMEOUT="2s") == "2s"
+    assert timeout("--shutdown-timeout", "3s", MOTEL_SHUTDOWN_TIMEOUT="2s") == "3s"
+    done = run("validate", "--config", str(path), env={"MOTEL_SHUTDOWN_TIMOUT": "2s"})
+    assert done.returncode == 0 and "MOTEL_SHUTDOWN_TIMOUT" in done.stderr
+    done = run("validate", "--config", str(path), "--redact=maybe")
+    assert done.returncode == 1 and "--redact" in done.stderr
+
+
+def test_closed_standard_descriptors(tmp_path):
+    """Files and sockets never get descriptor 0, 1 or 2, where log lines would go."""
+    path = tmp_path / "c.yaml"
+    path.write_text(NOP)
+    p = subprocess.Popen(["/bin/sh", "-c", f"exec '{MOTEL}' --config '{path}' <&- >&- 2>&-"])
+    try:
+        wait_until(lambda: os.path.exists(f"/proc/{p.pid}/fd/2") and os.readlink(f"/proc/{p.pid}/exe").endswith("motel"),
+                   what="the start")
+        assert [os.readlink(f"/proc/{p.pid}/fd/{fd}") for fd in range(3)] == ["/dev/null"] * 3
+        time.sleep(0.2)
+        p.terminate()
+        assert p.wait(20) == 0
+    finally:
+        p.kill()
+        p.wait()
+
+
+def test_command_line_stays_as_it_was(start):
+    program = start(NOP)
+    wait_until(lambda: "Everything is ready" in program.stderr)
+    with open(f"/proc/{program.pid}/cmdline", "rb") as f:
+        assert f.read().split(b"\0")[:-1] == [a.encode() for a in (MOTEL, "--config", program.config_path)]
+
+
+def test_lines_of_a_life(start):
+    program = start(NOP)
+    wait_until(lambda: "Everything is ready" in program.stderr)
+    assert program.stop() == 0
+    lines = [line.split("\t")[2] for line in program.stderr.splitlines()]
+    for earlier, later in zip(LIFE, LIFE[1:]):
+        assert lines.index(earlier) < lines.index(later), lines
+
+
+LIFE = ["Starting motel...", "Everything is ready. Begin running and processing data.", "Received signal from OS",
+        "Starting shutdown...", "Shutdown complete."]
+
+
+@needs("receiver otlp")
+def test_port_in_use_is_named(start, ports):
+    config = moved(BASE, ports)
+    start(config, wait_ports=[int(ports["25317"]), int(ports["25318"])])
+    second = start(config)
+    assert second.process.wait(20) == 1
+    error = second.stderr[second.stderr.index("Error: "):]
+    assert f"127.0.0.1:{ports['25317']}" in error or f"127.0.0.1:{ports['25318']}" in error
+    assert "ss -ltnp" in error
+
+
+@needs("receiver otlp")
+def test_no_port_is_opened_before_all_is_checked(tmp_path, ports):
+    path = tmp_path / "c.yaml"
+    path.write_text(moved(BASE, ports).replace("exporters: [nop]", "exporters: [nop, nope]"))
+    trace = run("--config", str(path))
+    assert trace.returncode == 1
+    assert not connects(int(ports["25317"]))
+
+
+# ---- reload
+
+@needs("receiver otlp", "exporter file")
+def test_reload_changes_the_pipelines(start, ports):
+    config = moved(BASE, ports).replace("nop:", "file: {path: first.jsonl, flush_interval: 50ms}").replace("[nop]", "[file]")
+    http = int(ports["25318"])
+    program = start(config, wait_ports=[http])
+    assert post(http, "traces", span_request(1))[0] == 200
+    with open(program.config_path, "w", encoding="utf-8") as f:
+        f.write(config.replace("first.jsonl", "second.jsonl"))
+    program.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: "The new configuration runs" in program.stderr, what="the reload")
+    assert post(http, "traces", span_request(1, start=1))[0] == 200
+    assert program.stop() == 0
+    assert len(program.json_lines("first.jsonl")) == 1
+    assert len(program.json_lines("second.jsonl")) == 1
+
+
+@needs("receiver otlp", "exporter file")
+def test_nothing_is_lost_or_refused_during_reloads(start, ports):
+    config = moved(BASE, ports).replace("nop:", "file: {path: out.jsonl, append: true}").replace("[nop]", "[file]")
+    http = int(ports["25318"])
+    program = start(config, wait_ports=[http])
+    sent = 0
+    for n in range(5):
+        program.process.send_signal(signal.SIGHUP)
+        while program.stderr.count("The new configuration runs") <= n:
+            assert post(http, "traces", span_request(1, start=sent))[0] == 200
+            sent += 1
+    assert program.stop() == 0
+    assert len(program.json_lines("out.jsonl")) == sent
+
+
+def test_reload_of_a_bad_file_changes_nothing(start):
+    program = start(NOP)
+    wait_until(lambda: "Everything is ready" in program.stderr)
+    with open(program.config_path, "w", encoding="utf-8") as f:
+        f.write(NOP.replace("exporters: [nop]", "exporters: [nope]"))
+    program.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: "the old configuration keeps running" in program.stderr, what="the refusal")
+    assert 'references exporter \\"nope\\"' in program.stderr
+    with open(program.config_path, "w", encoding="utf-8") as f:
+        f.write(NOP)
+    assert reloads(program)
+
+
+@needs("receiver otlp")
+def test_reload_that_cannot_start_keeps_the_old(start, ports):
+    config = moved(BASE, ports)
+    grpc, http = int(ports["25317"]), int(ports["25318"])
+    program = start(config, wait_ports=[grpc, http])
+    other = start(config.replace(str(grpc), str(free_port())).replace(str(http), ports["25399"]), wait_ports=[int(ports["25399"])])
+    with open(program.config_path, "w", encoding="utf-8") as f:
+        f.write(config.replace(str(http), ports["25399"]))
+    program.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: "the old configuration keeps running" in program.stderr, what="the refusal")
+    assert ports["25399"] in program.stderr
+    assert post(http, "traces", span_request(1))[0] == 200
+    assert other.alive() and program.stop() == 0
+
+
+# ---- stop
+
+@needs("receiver otlp", "exporter otlp_http")
+def test_a_second_signal_ends_the_wait(start, ports, http_sink):
+    sink = http_sink(delay=8)
+    http = int(ports["25318"])
+    config = moved(BASE, ports).replace("nop:", f"otlp_http: {{endpoint: '{sink.url}'}}").replace("[nop]", "[otlp_http]")
+    program = start(config, wait_ports=[http])
+    assert post(http, "traces", span_request(1))[0] == 200
+    wait_until(lambda: sink.requests, what="the first request")
+    program.process.terminate()
+    wait_until(lambda: "Starting shutdown" in program.stderr)
+    begin = time.monotonic()
+    assert program.stop(signal.SIGINT) == 0
+    assert time.monotonic() - begin < 3
+    assert "second signal" in program.stderr
+
+
+@needs("receiver otlp", "exporter otlp_http")
+def test_shutdown_timeout_bounds_the_stop(start, ports, http_sink):
+    sink = http_sink(delay=30)
+    http = int(ports["25318"])
+    config = moved(BASE, ports).replace("nop:", f"otlp_http: {{endpoint: '{sink.url}'}}").replace("[nop]", "[otlp_http]")
+    program = start(config, wait_ports=[http], args=["--shutdown-timeout=1s"])
+    assert post(http, "traces", span_request(1))[0] == 200
+    wait_until(lambda: sink.requests, what="the first request")
+    begin = time.monotonic()
+    assert program.stop() == 0
+    assert 0.5 < time.monotonic() - begin < 3.5
+    assert '"send_failed": 1' in program.stderr
+
+
+# ---- no configuration
+
+DEV_PORTS = (4317, 4318, 13133)
+needs_dev_ports = pytest.mark.skipif(any(connects(p) for p in DEV_PORTS), reason="one of the ports 4317, 4318, 13133 is taken")
+needs_dev = needs("receiver otlp", "exporter console", "extension health_check")
+
+
+@needs_dev
+@needs_dev_ports
+def test_without_a_configuration_it_shows_what_programs_send(start):
+    program = start(wait_ports=DEV_PORTS)
+    wait_until(lambda: "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318" in program.stderr, what="the banner")
+    assert "Ctrl-C" in program.stderr
+    assert post(13133, "traces", None, path="/", method="GET")[0] == 200
+    assert post(4318, "traces", span_request(1))[0] == 200
+    wait_until(lambda: program.stdout, what="the span on stdout")
+    second = start()
+    assert second.process.wait(20) == 1
+    assert "Another collector may be running" in second.stderr
+    assert not connects(8888)
+    assert program.stop(signal.SIGHUP) == 0
+
+
+@needs_dev
+def test_the_built_in_configuration_is_a_file_to_start_from(tmp_path):
+    shown = run("print-config")
+    path = tmp_path / "motel.yaml"
+    path.write_text(shown.stdout)
+    assert run("validate", "--config", str(path)).returncode == 0
