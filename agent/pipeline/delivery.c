@@ -71,6 +71,14 @@ static uint64_t drain_pause(struct queue *q, uint64_t now_ns, uint32_t retry_aft
     return pause_ns;
 }
 
+/* No use in going on: the time is over, or the backend has been out of reach for long. Lock held. */
+static bool hopeless(const struct queue *q)
+{
+    uint64_t now_ns = clock_now_ns();
+    return q->state == QUEUE_CLOSED || now_ns >= q->deadline_ns ||
+           now_ns - q->success_ns >= q->patience_ns;
+}
+
 /* A failed attempt while draining. Lock held. */
 static enum delivery drain_failed(struct queue *q, const struct outcome *out)
 {
@@ -78,9 +86,9 @@ static enum delivery drain_failed(struct queue *q, const struct outcome *out)
     uint64_t pause_ns = drain_pause(q, now_ns, out->retry_after_ms);
     snprintf(q->last_error, sizeof(q->last_error), "%s", out->message);
     q->failures++;
-    pause_until(q, now_ns + pause_ns);
-    return q->state == QUEUE_CLOSED || clock_now_ns() >= q->deadline_ns ? DELIVERY_LOST
-                                                                         : DELIVERY_LATER;
+    if (!hopeless(q))
+        pause_until(q, now_ns + pause_ns);
+    return hopeless(q) ? DELIVERY_LOST : DELIVERY_LATER;
 }
 
 /* DELIVERY_DONE = give up; DELIVERY_LATER = go on. */
@@ -128,6 +136,7 @@ static void note_success(struct queue *q)
 {
     pthread_mutex_lock(&q->lock);
     q->failures = 0;
+    q->success_ns = clock_now_ns();
     pthread_mutex_unlock(&q->lock);
 }
 

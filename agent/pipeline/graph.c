@@ -83,7 +83,6 @@ int graph_start(struct graph *g, struct err *reterr)
         return r;
     }
     tell_extensions(g, true);
-    log_info(NULL, "Everything is ready. Begin running and processing data.");
     return 0;
 }
 

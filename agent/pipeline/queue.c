@@ -19,6 +19,7 @@
 #define MAX_UNQUEUED_WORKERS 256         /* without a queue; more requests wait for one of them */
 #define STACK_BYTES ((size_t)512 * 1024) /* TLS and compression need some 100 KiB */
 #define MIN_BYTES ((size_t)64 * 1024 * 1024)
+#define PATIENCE_NS (8 * NS_PER_S)       /* of a stop with a backend out of reach: this or a third of the time */
 
 struct worker {
     struct worker *next;
@@ -248,10 +249,33 @@ static void admit_waiting(struct queue *q, struct request_list *ret)
     }
 }
 
-static void answer_all(struct request_list *l)
+static void answer(struct request *r, enum verdict v, const struct outcome *out)
 {
-    for (struct request *r; (r = list_pop(l)); request_free(r))
-        ack_done(r->ack, VERDICT_OK, NULL);
+    if (r->ack)
+        ack_done(r->ack, v, out);
+    request_free(r);
+}
+
+static void answer_admitted(struct request_list *l)
+{
+    for (struct request *r; (r = list_pop(l));)
+        answer(r, VERDICT_OK, NULL);
+}
+
+/* Requests that never got room. */
+static void answer_refused(struct queue *q, struct request_list *l)
+{
+    static const struct outcome stopped = {.message = "the exporter is shutting down"};
+    for (struct request *r; (r = list_pop(l));) {
+        metric_add(q->metrics.enqueue_failed, r->records);
+        answer(r, VERDICT_RETRY, &stopped);
+    }
+}
+
+static void list_move(struct request_list *to, struct request_list *from)
+{
+    for (struct request *r; (r = list_pop(from));)
+        list_push(to, r);
 }
 
 static void report(struct queue *q, const struct request *r, enum verdict v,
@@ -268,13 +292,6 @@ static void report(struct queue *q, const struct request *r, enum verdict v,
     else
         log_error(&q->logger, "Exporting failed. Dropping data.", LOG_STR("error", out->message),
                   LOG_INT("dropped_items", r->records));
-}
-
-static void answer(struct request *r, enum verdict v, const struct outcome *out)
-{
-    if (r->ack)
-        ack_done(r->ack, v, out);
-    request_free(r);
 }
 
 static void request_lost(struct queue *q, struct request *r, const struct outcome *out)
@@ -294,8 +311,9 @@ static void work_on(struct queue *q, struct request *r)
 {
     enum verdict v = VERDICT_RETRY;
     struct outcome out;
-    struct request_list admitted;
+    struct request_list admitted, refused;
     list_init(&admitted);
+    list_init(&refused);
     q->in_flight++;
     metric_add(q->in_flight_now, 1);
     pthread_mutex_unlock(&q->lock);
@@ -308,11 +326,15 @@ static void work_on(struct queue *q, struct request *r)
         return;
     }
     discharge(q, r);
-    admit_waiting(q, &admitted);
+    if (d == DELIVERY_LOST || q->state == QUEUE_CLOSED) /* what is taken now would be lost */
+        list_move(&refused, &q->waiting);
+    else
+        admit_waiting(q, &admitted);
     if (!q->in_flight && !q->ready.n)
         pthread_cond_broadcast(&q->quiet);
     pthread_mutex_unlock(&q->lock);
-    answer_all(&admitted);
+    answer_admitted(&admitted);
+    answer_refused(q, &refused);
     if (d == DELIVERY_LOST) {
         request_lost(q, r, &out);
     } else {
@@ -447,11 +469,22 @@ static void set_state(struct queue *q, enum queue_state state)
     pthread_cond_broadcast(&q->quiet);
 }
 
+/* Lock held. */
+static void begin_drain(struct queue *q)
+{
+    uint64_t third_ns;
+    q->success_ns = clock_now_ns();
+    third_ns = q->deadline_ns > q->success_ns ? (q->deadline_ns - q->success_ns) / 3 : 0;
+    q->patience_ns = third_ns > PATIENCE_NS ? third_ns : PATIENCE_NS;
+}
+
 void queue_drain(struct queue *q, uint64_t deadline_ns)
 {
     pthread_mutex_lock(&q->lock);
     if (deadline_ns < q->deadline_ns)
         q->deadline_ns = deadline_ns;
+    if (q->state == QUEUE_RUNNING)
+        begin_drain(q);
     if (q->state != QUEUE_CLOSED)
         set_state(q, QUEUE_DRAINING);
     pthread_mutex_unlock(&q->lock);
@@ -495,10 +528,7 @@ static void drop_rest(struct queue *q)
         discharge(q, r);
         request_lost(q, r, &stopped);
     }
-    for (struct request *r; (r = list_pop(&q->waiting));) {
-        metric_add(q->metrics.enqueue_failed, r->records);
-        answer(r, VERDICT_RETRY, &stopped);
-    }
+    answer_refused(q, &q->waiting);
 }
 
 static void log_lost(struct queue *q)

@@ -48,6 +48,8 @@ struct queue {
     enum queue_state state;
     uint64_t deadline_ns;   /* of the stop; UINT64_MAX while running */
     unsigned failures;      /* in a row, while draining */
+    uint64_t patience_ns;   /* while draining: this long without a success, and failures are final */
+    uint64_t success_ns;    /* the last success, or when draining began */
     int64_t lost_records, lost_requests; /* given up because the time to stop was over */
     char last_error[256];
 };
