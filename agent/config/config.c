@@ -107,6 +107,8 @@ static int add_uri(struct loader *l, const char *uri)
 static void finish(struct loader *l)
 {
     struct config *c = l->c;
+    if (l->root && l->root->type == CFG_NULL)
+        l->root = cfg_new(c->arena, CFG_MAP, l->root->pos);
     if (l->root)
         l->root = cfg_expand(c, l->root, l->errs);
     if (l->root)

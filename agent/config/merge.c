@@ -35,28 +35,17 @@ struct cfg_value *cfg_merge(struct arena *a, struct cfg_value *base, struct cfg_
     return into;
 }
 
-/* Wraps `v` in the maps of all parts of "a::b::c" but the first; *ret_first is the first part. */
+/* The map that `key` below the first "::" makes around `v`; *ret_first is the part before it. */
 static struct cfg_value *wrap(struct arena *a, const char *key, struct cfg_pos pos,
                               struct cfg_value *v, const char **ret_first)
 {
-    const char *end = key + strlen(key);
-    for (;;) {
-        const char *part = end;
-        while (part > key && !(part - key >= 2 && part[-1] == ':' && part[-2] == ':'))
-            part--;
-        char *name = arena_strndup(a, part, (size_t)(end - part));
-        if (!name)
-            return NULL;
-        if (part == key) {
-            *ret_first = name;
-            return v;
-        }
-        struct cfg_value *map = cfg_new(a, CFG_MAP, pos);
-        if (!map || cfg_append(a, map, name, pos, v) < 0)
-            return NULL;
-        v = map;
-        end = part - 2;
-    }
+    const char *split = strstr(key, "::"), *name;
+    *ret_first = split ? arena_strndup(a, key, (size_t)(split - key)) : key;
+    if (!split || !*ret_first)
+        return *ret_first ? v : NULL;
+    v = wrap(a, split + 2, pos, v, &name);
+    struct cfg_value *map = v ? cfg_new(a, CFG_MAP, pos) : NULL;
+    return map && cfg_append(a, map, name, pos, v) == 0 ? map : NULL;
 }
 
 static int count_parts(const char *key)

@@ -92,8 +92,10 @@ static bool is_timestamp(const char *p)
         return false;
     if (literal(&p, 'T') || literal(&p, 't'))
         return scan_clock(&p) && scan_zone(&p) && !*p;
-    if (literal(&p, ' '))
+    if (*p == ' ') {
+        p += strspn(p, " ");
         return scan_clock(&p) && !*p;
+    }
     return !*p;
 }
 
@@ -194,20 +196,35 @@ static bool without_underscores(const char *text, char *ret, size_t size)
     return *text == 0;
 }
 
-void cfg_resolve(struct cfg_value *v)
+/* Whether every underscore stands between two digits, as a number that begins with a dot wants it.
+ */
+static bool underscores_fit(const char *text)
+{
+    for (const char *p = text; (p = strchr(p, '_')); p++)
+        if (p == text || !isdigit((unsigned char)p[-1]) || !isdigit((unsigned char)p[1]))
+            return false;
+    return true;
+}
+
+static bool resolve_number(struct cfg_value *v)
 {
     char plain[512];
+    if (!without_underscores(v->text, plain, sizeof(plain)))
+        return false;
+    if (*v->text == '.')
+        return underscores_fit(v->text) && resolve_float(v, plain);
+    return resolve_int(v, plain) || resolve_float(v, plain);
+}
+
+void cfg_resolve(struct cfg_value *v)
+{
     v->type = CFG_STRING;
     if (strlen(v->text) != v->text_len || resolve_word(v))
         return;
-    if (*v->text == '.') {
-        resolve_float(v, v->text);
-    } else if (isdigit((unsigned char)*v->text) || *v->text == '-' || *v->text == '+') {
-        if (is_timestamp(v->text)) {
-            v->type = CFG_TIMESTAMP;
-        } else if (!without_underscores(v->text, plain, sizeof(plain)) ||
-                   (!resolve_int(v, plain) && !resolve_float(v, plain))) {
-            v->type = CFG_STRING;
-        }
-    }
+    if (!isdigit((unsigned char)*v->text) && !strchr("-+.", *v->text))
+        return;
+    if (is_timestamp(v->text))
+        v->type = CFG_TIMESTAMP;
+    else if (!resolve_number(v))
+        v->type = CFG_STRING;
 }
