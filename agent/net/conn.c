@@ -1,0 +1,224 @@
+/* Connections before and after HTTP: the peek phase, canned answers, the lingering close. */
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "agent/base/clock.h"
+#include "agent/net/head.h"
+#include "agent/net/server_impl.h"
+
+#define EVICT_AGE_NS (2 * NS_PER_S)
+#define LINGER_IDLE_NS (2 * NS_PER_S)
+#define LINGER_TOTAL_NS (10 * NS_PER_S)
+
+uint64_t timeout_ns(int64_t configured)
+{
+    return configured > 0 ? (uint64_t)configured : DEFAULT_TIMEOUT_NS;
+}
+
+void conn_charge(struct conn *c, size_t bytes)
+{
+    mem_charge(bytes);
+    mem_release(c->charged);
+    c->charged = bytes;
+}
+
+static void no_event(_unused_ struct watch *w, _unused_ uint32_t events) {}
+
+void conn_forget(struct conn *c)
+{
+    struct loop *l = c->loop;
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        l->conns = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    c->watch.event = no_event;
+    conn_charge(c, 0);
+    atomic_fetch_sub(&l->nconns, 1);
+    engine_conn_leave();
+    listener_conn_left(c->listener);
+    c->listener = NULL;
+    c->next = l->dead;
+    l->dead = c;
+}
+
+void conn_close(struct conn *c)
+{
+    loop_unwatch(c->loop, c->fd);
+    close(c->fd);
+    conn_forget(c);
+}
+
+static void set_socket_options(const struct conn *c)
+{
+    int one = 1, idle = 60, interval = 15;
+    if (c->peer.any.sa_family != AF_INET && c->peer.any.sa_family != AF_INET6)
+        return;
+    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    setsockopt(c->fd, SOL_SOCKET, SO_KEEPALIVE, &one,
+               sizeof(one)); /* notices a peer that vanished */
+    setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+    setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
+}
+
+static void conn_begin(struct conn *c)
+{
+    struct loop *l = c->loop;
+    c->next = l->conns;
+    if (c->next)
+        c->next->prev = c;
+    l->conns = c;
+    conn_charge(c, sizeof(*c));
+    set_socket_options(c);
+    sniff_start(c);
+}
+
+static void conn_arrive(struct task *t)
+{
+    conn_begin(container_of(t, struct conn, task));
+}
+
+void conn_accept(struct listener *l, int fd, const struct sockaddr_storage *peer, socklen_t len,
+                 struct loop *here)
+{
+    struct conn *c = calloc(1, sizeof(*c));
+    if (!c) {
+        close(fd);
+        engine_conn_leave();
+        listener_conn_left(l);
+        return;
+    }
+    c->listener = l;
+    c->fd = fd;
+    c->accepted_ns = clock_now_ns();
+    c->deadline_ns = UINT64_MAX;
+    c->peer_len = len < sizeof(c->peer) ? len : (socklen_t)sizeof(c->peer);
+    memcpy(&c->peer, peer, c->peer_len);
+    pthread_mutex_lock(&l->lock);
+    c->limits = l->settings;
+    pthread_mutex_unlock(&l->lock);
+    c->loop = engine_least_loaded();
+    atomic_fetch_add(&c->loop->nconns, 1);
+    c->task.run = conn_arrive;
+    if (c->loop == here)
+        conn_begin(c);
+    else
+        loop_post(c->loop, &c->task);
+}
+
+/* ---- lingering close ---- */
+
+static void linger_event(struct watch *w, _unused_ uint32_t events)
+{
+    struct conn *c = container_of(w, struct conn, watch);
+    uint8_t *scratch = loop_scratch(c->loop);
+    ssize_t n = scratch ? recv(c->fd, scratch, SCRATCH_BYTES, 0) : 0;
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+        conn_close(c);
+        return;
+    }
+    uint64_t at = clock_now_ns() + LINGER_IDLE_NS, last = c->accepted_ns + LINGER_TOTAL_NS;
+    conn_deadline(c, at < last ? at : last);
+}
+
+static void close_expired(struct conn *c, _unused_ uint64_t now_ns)
+{
+    conn_close(c);
+}
+
+static const struct conn_ops linger_ops = {
+    .expired = close_expired, .drain = conn_close, .cut = conn_close};
+
+void conn_linger(struct conn *c)
+{
+    shutdown(c->fd, SHUT_WR);
+    c->ops = &linger_ops;
+    c->watch.event = linger_event;
+    c->accepted_ns = clock_now_ns();
+    conn_deadline(c, c->accepted_ns + LINGER_IDLE_NS);
+    if (loop_rewatch(c->loop, c->fd, EPOLLIN | EPOLLRDHUP, &c->watch) < 0 &&
+        loop_watch(c->loop, c->fd, EPOLLIN | EPOLLRDHUP, &c->watch) < 0)
+        conn_close(c);
+}
+
+/* ---- the peek phase ---- */
+
+/* As the reference answers what it cannot read. */
+static void refuse(struct conn *c, const char *status)
+{
+    char text[256];
+    int n = snprintf(
+        text, sizeof(text),
+        "HTTP/1.1 %s\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n%s",
+        status, status);
+    if (send(c->fd, text, (size_t)n, MSG_NOSIGNAL) == n)
+        conn_linger(c);
+    else
+        conn_close(c);
+}
+
+static void refuse_tls(struct conn *c)
+{
+    struct listener *l = c->listener;
+    pthread_mutex_lock(&l->lock);
+    bool first = !l->tls_warned;
+    l->tls_warned = true;
+    pthread_mutex_unlock(&l->lock);
+    if (first)
+        log_warn(NULL, "A client speaks TLS to a port without TLS; its connections are closed",
+                 LOG_STR("endpoint", l->address));
+    conn_close(c);
+}
+
+static void sniff_event(struct watch *w, uint32_t events)
+{
+    struct conn *c = container_of(w, struct conn, watch);
+    uint8_t *scratch = loop_scratch(c->loop);
+    ssize_t n = scratch ? recv(c->fd, scratch, HEAD_MAX_BYTES, MSG_PEEK) : 0;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        conn_close(c);
+        return;
+    }
+    switch (http_head_sniff(bytes_of(scratch, (size_t)n), HEAD_MAX_BYTES)) {
+    case HEAD_MORE:
+        if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) /* nothing more will come */
+            conn_close(c);
+        break;
+    case HEAD_HTTP1: h1_start(c); break;
+    case HEAD_HTTP2: h2_start(c); break;
+    case HEAD_TLS: refuse_tls(c); break;
+    case HEAD_BAD: refuse(c, "400 Bad Request"); break;
+    case HEAD_TOO_LARGE: refuse(c, "431 Request Header Fields Too Large"); break;
+    }
+}
+
+static const struct conn_ops sniff_ops = {
+    .expired = close_expired, .drain = conn_close, .cut = conn_close};
+
+void sniff_start(struct conn *c)
+{
+    c->ops = &sniff_ops;
+    c->watch.event = sniff_event;
+    conn_deadline(c, c->accepted_ns + timeout_ns(c->limits.read_header_timeout_ns));
+    /* Edge-triggered: bytes that were only peeked at would wake a level-triggered wait for ever. */
+    if (c->listener->stopping ||
+        loop_watch(c->loop, c->fd, EPOLLIN | EPOLLRDHUP | EPOLLET, &c->watch) < 0)
+        conn_close(c);
+}
+
+bool conn_evict(struct loop *l)
+{
+    struct conn *oldest = NULL;
+    for (struct conn *c = l->conns; c; c = c->next)
+        if (c->ops == &sniff_ops && (!oldest || c->accepted_ns < oldest->accepted_ns))
+            oldest = c;
+    if (!oldest || clock_now_ns() - oldest->accepted_ns < EVICT_AGE_NS)
+        return false;
+    conn_close(oldest);
+    return true;
+}

@@ -1,0 +1,442 @@
+/* HTTP/2 streams: header rules, bodies, gRPC messages, replies. */
+#include "agent/net/h2_impl.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/base/clock.h"
+
+enum pseudo { PSEUDO_METHOD = 1, PSEUDO_PATH = 2, PSEUDO_SCHEME = 4, PSEUDO_AUTHORITY = 8 };
+
+struct h2_field {
+    uint32_t name_len, value_len;
+};
+
+static struct h2_stream *stream_of(const struct http_exchange *x)
+{
+    return (struct h2_stream *)x;
+}
+
+static void reset(struct h2_stream *s, uint32_t code)
+{
+    nghttp2_submit_rst_stream(s->h->session, NGHTTP2_FLAG_NONE, s->id, code);
+    s->discard = true;
+}
+
+/* ---- header section ---- */
+
+static bool next_field(const struct buf *head, size_t *at, struct bytes *name, struct bytes *value)
+{
+    struct h2_field f;
+    if (!head || *at >= head->len)
+        return false;
+    memcpy(&f, head->data + *at, sizeof(f));
+    *at += sizeof(f);
+    *name = bytes_of(head->data + *at, f.name_len);
+    *value = bytes_of(head->data + *at + f.name_len, f.value_len);
+    *at += f.name_len + f.value_len;
+    return true;
+}
+
+static void h2_each(const struct http_exchange *x,
+                    bool (*each)(void *ctx, struct bytes name, struct bytes value), void *ctx)
+{
+    struct bytes name, value;
+    size_t at = 0;
+    while (next_field(stream_of(x)->head, &at, &name, &value))
+        if (name.data[0] != ':' && !each(ctx, name, value))
+            return;
+}
+
+static int keep_field(struct h2_stream *s, struct bytes name, struct bytes value)
+{
+    struct h2_field f = {(uint32_t)name.len, (uint32_t)value.len};
+    if (!s->head && (!(s->head = buf_new(0)) || buf_reserve(s->head, 512) < 0))
+        return -1;
+    if (s->head->len + name.len + value.len > H2_HEADER_LIST_BYTES ||
+        ++s->nfields > H2_MAX_FIELDS) {
+        s->too_big = true;
+        return 0;
+    }
+    return buf_append(s->head, &f, sizeof(f)) || buf_append(s->head, name.data, name.len) ||
+                   buf_append(s->head, value.data, value.len)
+               ? -1
+               : 0;
+}
+
+static bool pseudo_ok(struct h2_stream *s, struct bytes name)
+{
+    static const char *const names[] = {":method", ":path", ":scheme", ":authority"};
+    if (s->nfields > (size_t)__builtin_popcount(s->pseudo)) /* behind an ordinary field */
+        return false;
+    for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
+        if (!bytes_eq_str(name, names[i]))
+            continue;
+        bool again = s->pseudo & (1u << i);
+        s->pseudo |= (uint8_t)(1u << i);
+        return !again;
+    }
+    return false;
+}
+
+static bool parse_length(struct h2_stream *s, struct bytes value)
+{
+    uint64_t n = 0;
+    if (s->has_length || !value.len || value.len > 18)
+        return false;
+    for (size_t i = 0; i < value.len; i++) {
+        if (value.data[i] < '0' || value.data[i] > '9')
+            return false;
+        n = n * 10 + (uint64_t)(value.data[i] - '0');
+    }
+    s->has_length = true;
+    s->x.announced = n;
+    return true;
+}
+
+static bool is_grpc_type(struct bytes v)
+{
+    static const char type[] = "application/grpc";
+    size_t n = sizeof(type) - 1;
+    if (v.len < n || memcmp(v.data, type, n) != 0)
+        return false;
+    return v.len == n || v.data[n] == '+' || v.data[n] == ';';
+}
+
+/* RFC 9113 8.2: no upper case, no fields of the connection. */
+static bool field_ok(struct h2_stream *s, struct bytes name, struct bytes value)
+{
+    static const char *const forbidden[] = {"connection", "keep-alive", "proxy-connection",
+                                            "transfer-encoding", "upgrade"};
+    for (unsigned i = 0; i < ARRAY_SIZE(forbidden); i++)
+        if (bytes_eq_str(name, forbidden[i]))
+            return false;
+    if (!nghttp2_check_header_name(name.data, name.len))
+        return false;
+    if (bytes_eq_str(name, "te"))
+        return bytes_eq_str(value, "trailers");
+    if (bytes_eq_str(name, "content-length"))
+        return parse_length(s, value);
+    if (bytes_eq_str(name, "content-type"))
+        s->x.grpc = is_grpc_type(value);
+    else if (bytes_eq_str(name, "host"))
+        s->has_host = true;
+    return true;
+}
+
+int h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name_data,
+                 size_t name_len, const uint8_t *value_data, size_t value_len,
+                 _unused_ uint8_t flags, _unused_ void *user_data)
+{
+    struct h2_stream *s = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+    struct bytes name = bytes_of(name_data, name_len), value = bytes_of(value_data, value_len);
+    if (!s || s->too_big)
+        return 0;
+    bool ok = name.len > 0 && nghttp2_check_header_value(value.data, value.len);
+    if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) /* trailers: nothing in them is for us */
+        ok = ok && name.data[0] != ':';
+    else
+        ok = ok && (name.data[0] == ':' ? pseudo_ok(s, name) : field_ok(s, name, value)) &&
+             keep_field(s, name, value) == 0;
+    if (ok)
+        return 0;
+    reset(s, NGHTTP2_PROTOCOL_ERROR);
+    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+}
+
+/* ---- replies ---- */
+
+static nghttp2_nv nv_of(const char *name, const char *value)
+{
+    return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value),
+                        NGHTTP2_NV_FLAG_NONE};
+}
+
+static void submit_trailers(struct h2_stream *s)
+{
+    nghttp2_nv nva[16];
+    unsigned n = s->ntrailers < ARRAY_SIZE(nva) ? s->ntrailers : (unsigned)ARRAY_SIZE(nva);
+    for (unsigned i = 0; i < n; i++)
+        nva[i] = nv_of(s->trailers[i].name, s->trailers[i].value);
+    nghttp2_submit_trailer(s->h->session, s->id, nva, n);
+}
+
+static ssize_t read_body(_unused_ nghttp2_session *session, _unused_ int32_t stream_id, uint8_t *to,
+                         size_t room, uint32_t *flags, nghttp2_data_source *source,
+                         _unused_ void *user_data)
+{
+    struct h2_stream *s = source->ptr;
+    size_t left = s->out->len - s->out_at, n = left < room ? left : room;
+    memcpy(to, s->out->data + s->out_at, n);
+    s->out_at += n;
+    if (n == left) {
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+        if (s->ntrailers) {
+            *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+            submit_trailers(s);
+        }
+    }
+    return (ssize_t)n;
+}
+
+/* "content-length" for ordinary HTTP; nghttp2 copies everything. */
+static int submit_headers(struct h2_stream *s, const struct reply *r)
+{
+    nghttp2_nv nva[32];
+    char status[12], length[24];
+    size_t n = 0;
+    snprintf(status, sizeof(status), "%d", r->status);
+    nva[n++] = nv_of(":status", status);
+    for (unsigned i = 0; i < r->nheaders && n < ARRAY_SIZE(nva) - 1; i++)
+        nva[n++] = nv_of(r->headers[i].name, r->headers[i].value);
+    if (!s->x.grpc) {
+        snprintf(length, sizeof(length), "%zu", r->body ? r->body->len : 0);
+        nva[n++] = nv_of("content-length", length);
+    }
+    nghttp2_data_provider provider = {.source.ptr = s, .read_callback = read_body};
+    return nghttp2_submit_response(s->h->session, s->id, nva, n, s->out ? &provider : NULL);
+}
+
+static void h2_reply(struct http_exchange *x, struct reply *r)
+{
+    struct h2_stream *s = stream_of(x);
+    s->discard = true;
+    bool head_only = bytes_eq_str(x->method, "HEAD");
+    if (r->body && r->body->len && !head_only)
+        s->out = buf_ref(r->body);
+    if (s->out && r->ntrailers && (s->trailers = http_fields_copy(r->trailers, r->ntrailers)))
+        s->ntrailers = r->ntrailers;
+    if (submit_headers(s, r) != 0)
+        reset(s, NGHTTP2_INTERNAL_ERROR);
+    buf_unref(r->body);
+    if (!s->h->in_recv)
+        h2_flush(s->h);
+}
+
+static const struct carrier h2_carrier = {CARRIER_HTTP2, h2_each, h2_reply};
+
+int h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, _unused_ void *user_data)
+{
+    if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
+        return 0;
+    struct h2_stream *s = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+    if (!s)
+        return 0;
+    s->h->ping_strikes = 0;
+    if (!(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
+        return 0;
+    s->replied = true;
+    s->replied_ns = clock_now_ns();
+    /* A request that was whole needs no more; one answered early is read away for a while, because
+     * some clients only look at the answer once they could send everything. */
+    if (!s->ended && s->requested)
+        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_NO_ERROR);
+    return 0;
+}
+
+static void answer_grpc(struct h2_stream *s, int status, const char *code, const char *message)
+{
+    const struct http_header_out headers[] = {
+        {"content-type", "application/grpc"}, {"grpc-status", code}, {"grpc-message", message}};
+    exchange_reply_headers(&s->x, status, headers, ARRAY_SIZE(headers));
+}
+
+/* ---- requests ---- */
+
+/* Method and path point into the header fields, which grow no more. */
+static void find_target(struct h2_stream *s)
+{
+    struct bytes name, value;
+    size_t at = 0;
+    while (next_field(s->head, &at, &name, &value) && name.data[0] == ':') {
+        if (bytes_eq_str(name, ":method"))
+            s->x.method = value;
+        if (bytes_eq_str(name, ":path"))
+            s->x.path = value;
+    }
+    const uint8_t *query = s->x.path.len ? memchr(s->x.path.data, '?', s->x.path.len) : NULL;
+    if (query)
+        s->x.path.len = (size_t)(query - s->x.path.data);
+}
+
+static void on_request_headers(struct h2_stream *s)
+{
+    const uint8_t needed = PSEUDO_METHOD | PSEUDO_PATH | PSEUDO_SCHEME;
+    if (s->too_big) {
+        exchange_reply_text(&s->x, 431, "431 Request Header Fields Too Large", false);
+        return;
+    }
+    find_target(s);
+    if ((s->pseudo & needed) != needed || s->x.path.len == 0) {
+        reset(s, NGHTTP2_PROTOCOL_ERROR);
+        return;
+    }
+    s->h->saw_grpc |= s->x.grpc;
+    if (!(s->pseudo & PSEUDO_AUTHORITY) && !s->has_host) {
+        if (s->x.grpc)
+            answer_grpc(s, 400, "13", "no host or :authority header present");
+        else
+            exchange_reply_text(&s->x, 400, "400 Bad Request: missing required Host header", false);
+        return;
+    }
+    if (s->x.grpc)
+        s->x.announced = 0;
+    exchange_headers(&s->x);
+    if (!exchange_has_reply(&s->x) && s->x.announced > s->x.limit)
+        exchange_too_large(&s->x);
+}
+
+static void on_whole(struct h2_stream *s)
+{
+    s->requested = true;
+    exchange_request(&s->x);
+}
+
+/* The prefix of a gRPC message; returns how many bytes of `in` it took. */
+static size_t take_prefix(struct h2_stream *s, struct bytes in)
+{
+    size_t n = GRPC_PREFIX_BYTES - s->prefix_len;
+    n = n < in.len ? n : in.len;
+    memcpy(s->prefix + s->prefix_len, in.data, n);
+    s->prefix_len += (uint8_t)n;
+    if (s->prefix_len < GRPC_PREFIX_BYTES)
+        return n;
+    bool compressed = false;
+    struct bytes message;
+    size_t used, need = 0;
+    int r = grpc_frame_parse(bytes_of(s->prefix, GRPC_PREFIX_BYTES), &compressed, &message, &used,
+                             &need);
+    if (r < 0) {
+        answer_grpc(s, 200, "13", "a gRPC message begins with a flag other than 0 or 1");
+        return n;
+    }
+    s->x.grpc_compressed = s->prefix[0];
+    s->x.announced = need;
+    if (s->x.announced > s->x.limit)
+        exchange_too_large(&s->x);
+    return n;
+}
+
+static void append(struct h2_stream *s, struct bytes in)
+{
+    int r = exchange_body_append(&s->x, in.data, in.len);
+    if (r == -EMSGSIZE)
+        exchange_too_large(&s->x);
+    else if (r < 0)
+        reset(s, NGHTTP2_INTERNAL_ERROR);
+}
+
+static void take_grpc(struct h2_stream *s, struct bytes in)
+{
+    if (s->prefix_len < GRPC_PREFIX_BYTES) {
+        size_t n = take_prefix(s, in);
+        in = bytes_of(in.data + n, in.len - n);
+        if (s->prefix_len < GRPC_PREFIX_BYTES || s->discard)
+            return;
+    }
+    size_t have = s->x.body ? s->x.body->len : 0, left = (size_t)s->x.announced - have;
+    if (in.len > left)
+        in.len = left;
+    if (in.len)
+        append(s, in);
+    if (in.len == left && !s->discard)
+        on_whole(s);
+}
+
+int h2_on_data(nghttp2_session *session, _unused_ uint8_t flags, int32_t stream_id,
+               const uint8_t *data, size_t len, _unused_ void *user_data)
+{
+    struct h2_stream *s = nghttp2_session_get_stream_user_data(session, stream_id);
+    nghttp2_session_consume_connection(session, len);
+    nghttp2_session_consume_stream(session, stream_id, len);
+    if (!s)
+        return 0;
+    s->received += len;
+    if (s->discard || s->requested) {
+        s->discarded += len;
+        if (s->discarded > DISCARD_MAX_BYTES)
+            reset(s, NGHTTP2_NO_ERROR);
+    } else if (s->x.grpc) {
+        take_grpc(s, bytes_of(data, len));
+    } else if (s->has_length && s->received > s->x.announced) {
+        reset(s, NGHTTP2_PROTOCOL_ERROR);
+    } else {
+        append(s, bytes_of(data, len));
+    }
+    return 0;
+}
+
+static void on_end(struct h2_stream *s)
+{
+    s->ended = true;
+    if (s->discard || s->requested)
+        return;
+    if (!s->x.grpc && s->has_length && s->received != s->x.announced) {
+        reset(s, NGHTTP2_PROTOCOL_ERROR);
+        return;
+    }
+    s->x.truncated = s->x.grpc;
+    on_whole(s);
+}
+
+void h2_stream_frame(struct h2_conn *h, const nghttp2_frame *frame)
+{
+    struct h2_stream *s = nghttp2_session_get_stream_user_data(h->session, frame->hd.stream_id);
+    if (!s)
+        return;
+    if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+        on_request_headers(s);
+    if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
+        on_end(s);
+}
+
+/* ---- life ---- */
+
+int h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
+{
+    struct h2_conn *h = user_data;
+    if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+        return 0;
+    struct h2_stream *s = exchange_new(&h2_carrier, h->c, sizeof(*s));
+    if (!s)
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    s->h = h;
+    s->id = frame->hd.stream_id;
+    s->next = h->streams;
+    if (s->next)
+        s->next->prev = s;
+    h->streams = s;
+    if (h->nstreams++ == 0) {
+        uint64_t at = h->last_read_ns + 10 * NS_PER_S;
+        if (at < h->c->deadline_ns)
+            conn_deadline(h->c, at);
+    }
+    nghttp2_session_set_stream_user_data(session, s->id, s);
+    return 0;
+}
+
+void h2_stream_free(struct h2_stream *s)
+{
+    struct h2_conn *h = s->h;
+    if (s->prev)
+        s->prev->next = s->next;
+    else
+        h->streams = s->next;
+    if (s->next)
+        s->next->prev = s->prev;
+    if (--h->nstreams == 0)
+        h->idle_since_ns = clock_now_ns();
+    s->head = buf_unref(s->head);
+    s->out = buf_unref(s->out);
+    free(TAKE_PTR(s->trailers));
+    exchange_release(&s->x);
+}
+
+int h2_on_stream_close(nghttp2_session *session, int32_t stream_id, _unused_ uint32_t code,
+                       _unused_ void *user_data)
+{
+    struct h2_stream *s = nghttp2_session_get_stream_user_data(session, stream_id);
+    if (s)
+        h2_stream_free(s);
+    return 0;
+}

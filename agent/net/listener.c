@@ -1,0 +1,360 @@
+/* Listeners: opening, accepting, taking over by a new service, stopping. */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "agent/base/clock.h"
+#include "agent/net/endpoint.h"
+#include "agent/net/server_impl.h"
+
+#define ACCEPTS_PER_EVENT 16
+#define PAUSE_NS (100 * NS_PER_MS)
+#define CUT_WAIT_NS (2 * NS_PER_S)
+
+struct listener *listener_ref(struct listener *l)
+{
+    atomic_fetch_add(&l->refs, 1);
+    return l;
+}
+
+void listener_unref(struct listener *l)
+{
+    if (atomic_fetch_sub(&l->refs, 1) != 1)
+        return;
+    pthread_mutex_destroy(&l->lock);
+    pthread_cond_destroy(&l->changed);
+    free(l->acceptors);
+    free(l->endpoint);
+    free(l->transport);
+    free(l);
+}
+
+void listener_conn_left(struct listener *l)
+{
+    pthread_mutex_lock(&l->lock);
+    if (--l->nconns == 0)
+        pthread_cond_broadcast(&l->changed);
+    pthread_mutex_unlock(&l->lock);
+    listener_unref(l);
+}
+
+static void service_unref(struct service_ref *s)
+{
+    if (s && atomic_fetch_sub(&s->refs, 1) == 1)
+        free(s);
+}
+
+/* ---- accepting ---- */
+
+static void acceptor_pause(struct acceptor *a)
+{
+    if (!a->watching)
+        return;
+    loop_unwatch(a->loop, a->listener->fd);
+    a->watching = false;
+    a->next_paused = a->loop->paused;
+    a->loop->paused = a;
+    a->loop->resume_at_ns = clock_now_ns() + PAUSE_NS;
+}
+
+void acceptors_resume(struct loop *l)
+{
+    struct acceptor *list = l->paused;
+    l->paused = NULL;
+    while (list) {
+        struct acceptor *a = list;
+        list = a->next_paused;
+        a->watching = loop_watch(l, a->listener->fd, EPOLLIN | EPOLLEXCLUSIVE, &a->watch) == 0;
+    }
+}
+
+/* One connection; false when there is no more for now. */
+static bool accept_one(struct acceptor *a)
+{
+    struct sockaddr_storage peer;
+    socklen_t len = sizeof(peer);
+    struct listener *l = a->listener;
+    if (!engine_conn_admit() && !(conn_evict(a->loop) && engine_conn_admit())) {
+        acceptor_pause(a);
+        return false;
+    }
+    int fd = accept4(l->fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+        pthread_mutex_lock(&l->lock);
+        l->nconns++;
+        pthread_mutex_unlock(&l->lock);
+        conn_accept(listener_ref(l), fd, &peer, len, a->loop);
+        return true;
+    }
+    engine_conn_leave();
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+        acceptor_pause(a);
+    return errno == ECONNABORTED || errno == EINTR;
+}
+
+static void on_accept(struct watch *w, _unused_ uint32_t events)
+{
+    struct acceptor *a = container_of(w, struct acceptor, watch);
+    for (int i = 0; i < ACCEPTS_PER_EVENT; i++)
+        if (!accept_one(a))
+            return;
+}
+
+static struct acceptor *acceptor_of(struct listener *l, struct loop *loop)
+{
+    for (unsigned i = 0; i < engine_loops(); i++)
+        if (l->acceptors[i].loop == loop)
+            return &l->acceptors[i];
+    return NULL;
+}
+
+static void start_accepting(struct loop *loop, void *arg)
+{
+    struct acceptor *a = acceptor_of(arg, loop);
+    a->watching = loop_watch(loop, a->listener->fd, EPOLLIN | EPOLLEXCLUSIVE, &a->watch) == 0;
+}
+
+static void stop_accepting(struct loop *loop, struct listener *l)
+{
+    struct acceptor *a = acceptor_of(l, loop), **p = &loop->paused;
+    if (!a)
+        return;
+    if (a->watching)
+        loop_unwatch(loop, l->fd);
+    a->watching = false;
+    while (*p && *p != a)
+        p = &(*p)->next_paused;
+    if (*p)
+        *p = a->next_paused;
+}
+
+/* ---- life ---- */
+
+static void remember_address(struct listener *l)
+{
+    struct sockaddr_storage a;
+    socklen_t len = sizeof(a);
+    if (strcmp(l->transport, "unix") == 0)
+        snprintf(l->address, sizeof(l->address), "%s", l->endpoint);
+    else if (getsockname(l->fd, (struct sockaddr *)&a, &len) == 0)
+        endpoint_format((struct sockaddr *)&a, len, l->address, sizeof(l->address));
+}
+
+static struct listener *listener_new(const struct server_settings *s)
+{
+    pthread_condattr_t attr;
+    struct listener *l = calloc(1, sizeof(*l));
+    if (!l)
+        return NULL;
+    l->fd = -1;
+    atomic_init(&l->refs, 1);
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&l->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    l->endpoint = strdup(s->endpoint);
+    l->transport = strdup(s->transport && s->transport[0] ? s->transport : "tcp");
+    if (!l->endpoint || !l->transport) {
+        listener_unref(l);
+        return NULL;
+    }
+    listener_configure(l, s);
+    return l;
+}
+
+int listener_open(const struct server_settings *s, struct listener **ret, struct err *reterr)
+{
+    struct listener *l = listener_new(s);
+    if (!l)
+        return err_set(reterr, -ENOMEM, "out of memory");
+    l->fd = endpoint_listen(l->transport, l->endpoint, reterr);
+    if (l->fd < 0) {
+        int r = l->fd;
+        listener_unref(l);
+        return r;
+    }
+    remember_address(l);
+    *ret = l;
+    return 0;
+}
+
+const char *listener_address(const struct listener *l)
+{
+    return l->address;
+}
+
+void listener_configure(struct listener *l, const struct server_settings *s)
+{
+    pthread_mutex_lock(&l->lock);
+    l->settings = *s;
+    l->settings.endpoint = l->endpoint;
+    l->settings.transport = l->transport;
+    pthread_mutex_unlock(&l->lock);
+}
+
+static int acceptors_new(struct listener *l, struct err *reterr)
+{
+    int r = engine_acquire(reterr);
+    if (r < 0)
+        return r;
+    l->acceptors = calloc(engine_loops(), sizeof(*l->acceptors));
+    if (!l->acceptors) {
+        engine_release();
+        return err_set(reterr, -ENOMEM, "out of memory");
+    }
+    for (unsigned i = 0; i < engine_loops(); i++)
+        l->acceptors[i] = (struct acceptor){{on_accept}, l, engine_loop(i), NULL, false};
+    return 0;
+}
+
+int listener_serve(struct listener *l, const struct http_service *service, struct err *reterr)
+{
+    struct service_ref *s = calloc(1, sizeof(*s));
+    if (!s)
+        return err_set(reterr, -ENOMEM, "out of memory");
+    s->svc = *service;
+    atomic_init(&s->refs, 1);
+    int r = l->acceptors ? 0 : acceptors_new(l, reterr);
+    if (r < 0) {
+        free(s);
+        return r;
+    }
+    pthread_mutex_lock(&l->lock);
+    bool start = !l->serving;
+    if (l->service) {
+        l->service->next = l->retired;
+        l->retired = l->service;
+    }
+    l->service = s;
+    l->serving = true;
+    pthread_mutex_unlock(&l->lock);
+    if (start)
+        engine_barrier(start_accepting, l);
+    return 0;
+}
+
+bool listener_serving(const struct listener *l, void **ret_ctx)
+{
+    struct listener *m = (struct listener *)l;
+    pthread_mutex_lock(&m->lock);
+    bool serving = l->service != NULL;
+    *ret_ctx = serving ? l->service->svc.ctx : NULL;
+    pthread_mutex_unlock(&m->lock);
+    return serving;
+}
+
+/* ---- stopping ---- */
+
+static void for_conns(struct loop *loop, const struct listener *l, bool cut)
+{
+    struct conn *next;
+    for (struct conn *c = loop->conns; c; c = next) {
+        next = c->next;
+        if (c->listener != l)
+            continue;
+        c->draining = true;
+        (cut ? c->ops->cut : c->ops->drain)(c);
+    }
+}
+
+static void drain_on(struct loop *loop, void *arg)
+{
+    stop_accepting(loop, arg);
+    for_conns(loop, arg, false);
+}
+
+static void cut_on(struct loop *loop, void *arg)
+{
+    for_conns(loop, arg, true);
+}
+
+static void nothing(_unused_ struct loop *loop, _unused_ void *arg) {}
+
+/* Waits until *count is 0 or the deadline; under the lock. */
+static bool wait_zero(struct listener *l, const unsigned *count, uint64_t deadline_ns)
+{
+    struct timespec ts = {(time_t)(deadline_ns / NS_PER_S), (long)(deadline_ns % NS_PER_S)};
+    while (*count)
+        if (pthread_cond_timedwait(&l->changed, &l->lock, &ts) == ETIMEDOUT)
+            break;
+    return *count == 0;
+}
+
+/* Takes the service with this ctx out; *ret_current says that it was the one in place. */
+static struct service_ref *take_service(struct listener *l, const void *ctx, bool *ret_current)
+{
+    struct service_ref *s = l->service, **p = &l->retired;
+    *ret_current = s && s->svc.ctx == ctx;
+    if (*ret_current) {
+        l->service = NULL;
+        l->stopping = true;
+        return s;
+    }
+    while (*p && (*p)->svc.ctx != ctx)
+        p = &(*p)->next;
+    s = *p;
+    if (s)
+        *p = s->next;
+    return s;
+}
+
+static void stop_serving(struct listener *l, uint64_t deadline_ns)
+{
+    engine_barrier(drain_on, l);
+    close(TAKE_FD(l->fd));
+    if (strcmp(l->transport, "unix") == 0)
+        unlink(l->endpoint);
+    pthread_mutex_lock(&l->lock);
+    bool done = wait_zero(l, &l->nconns, deadline_ns);
+    pthread_mutex_unlock(&l->lock);
+    if (done)
+        return;
+    engine_barrier(cut_on, l);
+    pthread_mutex_lock(&l->lock);
+    wait_zero(l, &l->nconns, clock_now_ns() + CUT_WAIT_NS);
+    pthread_mutex_unlock(&l->lock);
+}
+
+void listener_leave(struct listener *l, const void *ctx, uint64_t deadline_ns)
+{
+    bool current;
+    pthread_mutex_lock(&l->lock);
+    struct service_ref *s = take_service(l, ctx, &current);
+    pthread_mutex_unlock(&l->lock);
+    if (!s)
+        return;
+    if (current) {
+        stop_serving(l, deadline_ns);
+    } else {
+        pthread_mutex_lock(&l->lock);
+        wait_zero(l, &s->inflight, deadline_ns);
+        pthread_mutex_unlock(&l->lock);
+    }
+    atomic_store(&s->dead, true);
+    engine_barrier(nothing, NULL); /* a callback that runs now ends before this returns */
+    service_unref(s);
+}
+
+void listener_stop(struct listener *l, uint64_t deadline_ns)
+{
+    void *ctx;
+    if (listener_serving(l, &ctx))
+        listener_leave(l, ctx, deadline_ns);
+}
+
+struct listener *listener_free(struct listener *l)
+{
+    if (!l)
+        return NULL;
+    listener_stop(l, 0);
+    if (l->fd >= 0) {
+        close(TAKE_FD(l->fd));
+        if (strcmp(l->transport, "unix") == 0)
+            unlink(l->endpoint);
+    }
+    if (l->acceptors)
+        engine_release();
+    listener_unref(l);
+    return NULL;
+}
