@@ -9,20 +9,7 @@
 #include "agent/config/value_json.h"
 #include "agent/load.h"
 #include "agent/pipeline/graph.h"
-
-static int fail(const struct err *e)
-{
-    fprintf(stderr, "Error: %s\n", e->text);
-    return 1;
-}
-
-static int fail_errors(const struct cfg_errors *errs)
-{
-    const size_t n = errs->n + errs->dropped;
-    fputs(n > 1 ? "Error: the configuration has these mistakes:\n" : "Error: ", stderr);
-    cfg_errors_print(errs, stderr);
-    return 1;
-}
+#include "agent/report.h"
 
 /* Output that could not be written (a full disk, a closed pipe) is a failure too. */
 static int finish(FILE *f)
@@ -57,8 +44,9 @@ static int try_graph(const struct loaded *l, struct cfg_errors *errs)
 static int validate(const struct command_line *cl)
 {
     if (cl->nsources == 0)
-        return fail(&(struct err){.text = "at least one config flag must be provided: motel "
-                                          "validate --config FILE"});
+        return report_error(&(struct err){.text =
+                                              "at least one config flag must be provided: motel "
+                                              "validate --config FILE"});
     struct cfg_errors errs = {0};
     struct loaded l;
     int r = load(cl, &l, &errs);
@@ -66,7 +54,7 @@ static int validate(const struct command_line *cl)
         print_warnings(l.config);
         r = try_graph(&l, &errs);
     }
-    int code = r < 0 ? fail_errors(&errs) : 0;
+    int code = r < 0 ? report_errors(&errs) : 0;
     loaded_done(&l);
     cfg_errors_done(&errs);
     return code;
@@ -117,7 +105,7 @@ static int print_config(const struct command_line *cl)
         r = print_json(&l, &errs);
     else if (r == 0)
         print_yaml(stdout, &l);
-    int code = r < 0 ? fail_errors(&errs) : finish(stdout);
+    int code = r < 0 ? report_errors(&errs) : finish(stdout);
     loaded_done(&l);
     cfg_errors_done(&errs);
     return code;
@@ -191,7 +179,7 @@ static int components(void)
 static int featuregate(const struct command_line *cl)
 {
     struct err e = {0};
-    return feature_gates_print(stdout, cl->gate, &e) < 0 ? fail(&e) : finish(stdout);
+    return feature_gates_print(stdout, cl->gate, &e) < 0 ? report_error(&e) : finish(stdout);
 }
 
 int command_run(const struct command_line *cl)

@@ -15,6 +15,8 @@
 #include "agent/base/secrets.h"
 #include "agent/load.h"
 #include "agent/pipeline/graph.h"
+#include "agent/report.h"
+#include "agent/self_metrics.h"
 #include "agent/summary.h"
 
 #define HANG_GRACE_NS                                                                              \
@@ -33,6 +35,7 @@ struct life {
     struct host *host;
     struct loaded loaded;
     struct graph *graph;
+    struct self_metrics *metrics;
     struct retired *retired;
 };
 
@@ -59,19 +62,29 @@ static int apply(struct life *life, const struct loaded *l, struct graph *g, str
     return r < 0 ? err_set(reterr, r, "out of memory") : 0;
 }
 
-/* ---- start ---- */
-
-static int print_errors(const struct cfg_errors *errs)
+/* The page of own metrics at its present address: an unchanged one stays open. */
+static int follow_metrics(struct life *life, const struct loaded *l, struct err *reterr)
 {
-    const bool many = errs->n + errs->dropped > 1;
-    fputs(many ? "Error: the configuration has these mistakes:\n" : "Error: ", stderr);
-    cfg_errors_print(errs, stderr);
-    return 1;
+    const char *endpoint = l->service->telemetry.metrics_endpoint;
+    const char *present = life->metrics ? self_metrics_endpoint(life->metrics) : NULL;
+    if (endpoint && present && strcmp(endpoint, present) == 0)
+        return 0;
+    struct self_metrics *next = NULL;
+    if (endpoint) {
+        int r = self_metrics_start(life->host, endpoint, &next, reterr);
+        if (r < 0)
+            return r;
+    }
+    self_metrics_stop(life->metrics);
+    life->metrics = next;
+    return 0;
 }
+
+/* ---- start ---- */
 
 static int print_error(const struct life *life, int r, const struct err *e)
 {
-    fprintf(stderr, "Error: %s\n", e->text);
+    report_error(e);
     if (r == -EADDRINUSE)
         fputs(
             life->cl->nconfigs
@@ -112,9 +125,12 @@ static int start_graph(struct life *life)
     log_info(NULL, "Starting motel...", LOG_STR("Version", MOTEL_VERSION),
              LOG_INT("NumCPU", sysconf(_SC_NPROCESSORS_ONLN)));
     log_warnings(life->loaded.config);
-    r = graph_start(life->graph, &e);
+    r = follow_metrics(life, &life->loaded, &e);
+    if (r == 0)
+        r = graph_start(life->graph, &e);
     if (r < 0)
         return print_error(life, r, &e);
+    log_info(NULL, "Everything is ready. Begin running and processing data.");
     if (life->cl->nconfigs == 0)
         print_banner();
     return 0;
@@ -129,7 +145,7 @@ static int start(struct life *life)
         r = life->host ? graph_build(life->host, life->loaded.service, &errs, &life->graph)
                        : -ENOMEM;
     }
-    int code = r < 0 ? print_errors(&errs) : start_graph(life);
+    int code = r < 0 ? report_errors(&errs) : start_graph(life);
     cfg_errors_done(&errs);
     return code;
 }
@@ -180,14 +196,7 @@ static void join_retired(struct life *life)
 
 static void log_errors(const struct cfg_errors *errs)
 {
-    _cleanup_free_ char *text = NULL;
-    size_t len = 0;
-    FILE *f = open_memstream(&text, &len);
-    if (!f)
-        return;
-    cfg_errors_print(errs, f);
-    if (fclose(f) != 0)
-        return;
+    _cleanup_free_ char *text = errors_text(errs);
     char *rest = text;
     for (const char *line; (line = strsep(&rest, "\n")) != NULL;)
         if (*line)
@@ -200,11 +209,14 @@ static int switch_to(struct life *life, const struct loaded *next, struct graph 
     struct err e = {0};
     int r = apply(life, next, g, &e);
     if (r == 0)
+        r = follow_metrics(life, next, &e);
+    if (r == 0)
         r = graph_start(g, &e);
     if (r == 0)
         return 0;
     log_error(NULL, "The new configuration does not start", LOG_STR("error", e.text));
     apply(life, &life->loaded, life->graph, &e);
+    follow_metrics(life, &life->loaded, &e);
     return r;
 }
 
@@ -301,6 +313,7 @@ static int wait_for_end(struct life *life)
 
 static void life_done(struct life *life)
 {
+    self_metrics_stop(life->metrics);
     graph_free(life->graph);
     host_free(life->host);
     loaded_done(&life->loaded);

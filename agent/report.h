@@ -1,0 +1,13 @@
+/* Errors for the person at the terminal: "Error: …" on stderr, secrets blanked out. */
+#ifndef MOTEL_REPORT_H
+#define MOTEL_REPORT_H
+
+#include "agent/config/errors.h"
+
+/* Both return the exit code 1. An empty list means that there was no memory for one. */
+int report_error(const struct err *e);
+int report_errors(const struct cfg_errors *errs);
+/* The mistakes as text, one a line; to be freed. NULL when out of memory. */
+char *errors_text(const struct cfg_errors *errs);
+
+#endif
