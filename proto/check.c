@@ -219,15 +219,30 @@ static const uint8_t *check_message(struct checker *c, const uint8_t *p, const u
     return p;
 }
 
+static int check_all(struct checker *c, const struct schema_message *m, struct bytes wire)
+{
+    if (wire.len > INT32_MAX)
+        return err_set(c->err, -EBADMSG, "invalid protobuf: %zu bytes, at most 2 GiB expected", wire.len);
+    unsigned index = (unsigned)schema_index(m);
+    if (wire.len && !check_message(c, wire.data, wire.data + wire.len, index, 0))
+        return -EBADMSG;
+    return 0;
+}
+
+int otlp_check_message(const struct schema_message *m, struct bytes wire, struct err *reterr)
+{
+    struct checker c = {.start = wire.data, .err = reterr};
+    return check_all(&c, m, wire);
+}
+
 int otlp_check(enum signal s, struct bytes wire, struct otlp_checked *ret, struct err *reterr)
 {
     const struct schema_message *request = schema_request(s);
     struct checker c = {.start = wire.data, .err = reterr};
     *ret = (struct otlp_checked){.canonical = true};
-    if (wire.len > INT32_MAX)
-        return err_set(reterr, -EBADMSG, "invalid protobuf: %zu bytes, at most 2 GiB expected", wire.len);
-    if (wire.len && !check_message(&c, wire.data, wire.data + wire.len, (unsigned)schema_index(request), 0))
-        return -EBADMSG;
+    int r = check_all(&c, request, wire);
+    if (r < 0)
+        return r;
     ret->records = c.records;
     if (!c.odd)
         return 0;

@@ -24,6 +24,8 @@ struct otlp_checked {
  * Field order is free. 0; -EBADMSG with the reason and the byte offset in reterr; -ENOMEM.
  */
 int otlp_check(enum signal s, struct bytes wire, struct otlp_checked *ret, struct err *reterr);
+/* The same for any message, without repair: 0 when it is well formed, canonical or not; or -EBADMSG. */
+int otlp_check_message(const struct schema_message *m, struct bytes wire, struct err *reterr);
 /* Counts the records of checked bytes. */
 uint32_t otlp_count(enum signal s, struct bytes wire);
 

@@ -17,9 +17,11 @@ struct rpc_status {
     bool has_retry;          /* a RetryInfo detail is there */
     uint64_t retry_after_ms;
 };
+/* Appends the Status as protobuf or as JSON ({"code":14,"message":"…"}). 0, -ENOMEM or -EMSGSIZE. */
 int status_write(const struct rpc_status *st, bool json, struct buf *out);
-/* -EBADMSG when `body` is not a Status. Only the fields above are taken. */
+/* From protobuf or JSON. -EBADMSG when `body` is not a Status; -ENOMEM. Only the fields above are taken. */
 int status_read(struct bytes body, struct rpc_status *ret);
+int status_read_json(struct bytes body, struct rpc_status *ret);
 
 struct partial_success {
     uint64_t rejected;       /* records refused inside an accepted request */
@@ -28,7 +30,7 @@ struct partial_success {
 /* Export*ServiceResponse as the reference answers it: partial_success present, empty when nothing was rejected
  * (protobuf 0a 00, JSON {"partialSuccess":{}}). */
 int response_write(enum signal s, const struct partial_success *ps, bool json, struct buf *out);
-/* -EBADMSG when the body does not parse. */
+/* -EBADMSG when the body does not parse; -ENOMEM. An empty body is an empty response. */
 int response_read(enum signal s, struct bytes body, bool json, struct partial_success *ret);
 
 #endif
