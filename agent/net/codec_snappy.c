@@ -180,7 +180,7 @@ static int frames_decode(struct bytes in, struct buf *out, struct err *reterr)
         if (type == CHUNK_COMPRESSED || type == CHUNK_PLAIN)
             r = data_chunk(type == CHUNK_COMPRESSED, body, out, reterr);
         else if (type == CHUNK_MAGIC)
-            r = bytes_eq(body, bytes_of(MAGIC + 4, MAGIC_BYTES - 4)) ? 0 : corrupt(reterr);
+            r = bytes_eq(body, bytes_of(&MAGIC[4], MAGIC_BYTES - 4)) ? 0 : corrupt(reterr);
         else if (type < CHUNK_SKIPPABLE)
             r = err_set(reterr, -EBADMSG, "snappy: unsupported input");
         if (r < 0)
