@@ -25,7 +25,7 @@ struct ack {
     void (*done)(struct ack *a, enum verdict v, const struct outcome *out);
     struct outcome now; /* the answer's details when it is not PENDING; the callee fills it before it answers */
     uint64_t owed;      /* leaf branches still to be offered: all bits (ACK_ALL) at the first offer; after RETRY those that
-                           refused. Who offers again passes it on unchanged. */
+                           refused. Who offers the same batch again passes it on unchanged; set it anew for another batch. */
 };
 #define ACK_ALL UINT64_MAX
 
