@@ -9,6 +9,7 @@
 #endif
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "agent/base/clock.h"
@@ -28,6 +29,7 @@ struct retired {
     struct loaded loaded;
     struct graph *graph;
     pthread_t thread;
+    atomic_bool done;
 };
 
 struct life {
@@ -164,6 +166,7 @@ static void *drain_retired(void *arg)
     r->graph = graph_free(r->graph);
     loaded_done(&r->loaded);
     log_info(NULL, "The old configuration has ended");
+    atomic_store(&r->done, true);
     return NULL;
 }
 
@@ -172,26 +175,31 @@ static void retire(struct life *life)
 {
     struct retired *r = calloc(1, sizeof(*r));
     if (r) {
-        *r = (struct retired){life->retired, life->loaded, life->graph, 0};
+        *r = (struct retired){.next = life->retired, .loaded = life->loaded, .graph = life->graph};
         if (pthread_create(&r->thread, NULL, drain_retired, r) == 0) {
             life->retired = r;
             return;
         }
         free(r);
     }
-    struct retired here = {NULL, life->loaded, life->graph,
-                           0}; /* no thread to be had: wait for it */
+    struct retired here = {.loaded = life->loaded,
+                           .graph = life->graph}; /* no thread to be had: wait for it */
     drain_retired(&here);
 }
 
-static void join_retired(struct life *life)
+/* Forgets the graphs that have ended, or waits for all to end. */
+static void reap_retired(struct life *life, bool all)
 {
-    for (struct retired *r = life->retired, *next; r; r = next) {
-        next = r->next;
+    for (struct retired **at = &life->retired; *at;) {
+        struct retired *r = *at;
+        if (!all && !atomic_load(&r->done)) {
+            at = &r->next;
+            continue;
+        }
         pthread_join(r->thread, NULL);
+        *at = r->next;
         free(r);
     }
-    life->retired = NULL;
 }
 
 static void log_errors(const struct cfg_errors *errs)
@@ -240,6 +248,7 @@ static void reload(struct life *life)
         return;
     }
     log_warnings(next.config);
+    reap_retired(life, false);
     retire(life);
     life->loaded = next;
     life->graph = g;
@@ -293,7 +302,7 @@ static int stop(struct life *life, int signal)
         pthread_detach(watcher);
     host_set_stopping(life->host, true);
     graph_stop(life->graph, deadline);
-    join_retired(life);
+    reap_retired(life, true);
     summary_log(life->host);
     log_info(NULL, "Shutdown complete.");
     return 0;
