@@ -2,8 +2,7 @@
 #ifndef MOTEL_PIPELINE_HOST_PARTS_H
 #define MOTEL_PIPELINE_HOST_PARTS_H
 
-#include <pthread.h>
-
+#include "agent/base/cond.h"
 #include "agent/pipeline/host.h"
 
 struct timers;
@@ -20,10 +19,5 @@ struct metrics *host_metrics(struct host *h);
 
 struct graph;
 struct graph *host_graph(const struct host *h); /* the one that answers host_extension() */
-
-/* Monotonic condition variables, for waits up to a clock_now_ns() time. */
-int cond_init_monotonic(pthread_cond_t *c);
-/* 0, or ETIMEDOUT; `until_ns` UINT64_MAX = for ever. */
-int cond_wait_until(pthread_cond_t *c, pthread_mutex_t *m, uint64_t until_ns);
 
 #endif
