@@ -221,6 +221,11 @@ int listener_serve(struct listener *l, const struct http_service *service, struc
         return r;
     }
     pthread_mutex_lock(&l->lock);
+    if (l->stopping) {
+        pthread_mutex_unlock(&l->lock);
+        free(s);
+        return err_set(reterr, -ESHUTDOWN, "%s is being closed", l->address);
+    }
     bool start = !l->serving;
     if (l->service) {
         l->service->next = l->retired;

@@ -75,7 +75,7 @@ int listener_open(const struct server_settings *s, struct listener **ret, struct
 const char *listener_address(const struct listener *l);
 /* New limits and time-outs, for connections accepted from now on. */
 void listener_configure(struct listener *l, const struct server_settings *s);
-/* Starts accepting; `service` is copied. Called again (a reload) it replaces the service for later requests. */
+/* Starts accepting; `service` is copied. Called again (a reload) it replaces the service for later requests. -ESHUTDOWN once stopped. */
 int listener_serve(struct listener *l, const struct http_service *service, struct err *reterr);
 /* True while a service is in place; *ret_ctx is its ctx. */
 bool listener_serving(const struct listener *l, void **ret_ctx);
