@@ -355,3 +355,118 @@ def test_the_built_in_configuration_is_a_file_to_start_from(tmp_path):
     path = tmp_path / "motel.yaml"
     path.write_text(shown.stdout)
     assert run("validate", "--config", str(path)).returncode == 0
+
+
+# ---- which protocols are on, and strictness
+
+ONE_PIPELINE = """
+receivers: {receivers}
+exporters: {{nop: }}
+service:
+  telemetry: {{metrics: {{level: none}}}}
+  pipelines:
+    traces: {{receivers: [{used}], exporters: [nop]}}
+    logs: {{receivers: [{used}], exporters: [nop]}}
+"""
+
+
+@needs("receiver otlp")
+@needs_dev_ports
+def test_only_listed_protocols_are_on_and_null_means_defaults(start):
+    config = ONE_PIPELINE.format(receivers="{otlp/http: {protocols: {http: }}, otlp/grpc: {protocols: {grpc: }}}", used="otlp/http, otlp/grpc")
+    program = start(config, wait_ports=(4317, 4318))
+    with open(f"/proc/{program.pid}/net/tcp", encoding="utf-8") as f:
+        listening = [line.split()[1] for line in f if line.split()[3] == "0A"]
+    for port in (4317, 4318):
+        assert listening.count(f"0100007F:{port:04X}") == 1 and f"00000000:{port:04X}" not in listening
+
+
+@needs("receiver otlp")
+@pytest.mark.parametrize("receiver", ["{otlp: }", "{otlp: {protocols: }}", "{otlp: {protocols: {}}}"])
+def test_a_receiver_without_a_protocol_is_a_mistake(tmp_path, receiver):
+    path = tmp_path / "c.yaml"
+    path.write_text(ONE_PIPELINE.format(receivers=receiver, used="otlp"))
+    done = run("validate", "--config", str(path))
+    assert done.returncode == 1 and "must specify at least one protocol" in done.stderr
+
+
+@needs("processor batch", "exporter otlp_http", "exporter otlp_grpc")
+@pytest.mark.parametrize("good, change", [
+    (True, {}),
+    (True, {"processors": "", "exporters": "[otlphttp]"}),
+    (True, {"processors": "[]", "exporters": "[otlphttp/a, otlp_http/b, otlp, otlp_grpc/c]"}),
+    (True, {"pipeline": "traces/2"}),
+    (True, {"timeout": "1m30s"}), (True, {"timeout": "0s"}), (True, {"timeout": "1.5h"}), (True, {"timeout": "0"}),
+    (False, {"timeout": "5"}), (False, {"timeout": "'5'"}), (False, {"timeout": "10"}),
+    (False, {"pipeline": "trace"}), (False, {"exporters": "[]"}), (False, {"exporters": "[otlp_http]"}),
+    (False, {"exporters": "[otlp_http/a]"}), (False, {"top": "endpont: {}"}), (False, {"batch": "endpont: 1, "}),
+    (False, {"tls": "endpont: 1, "}), (False, {"top": "receivers: {nop: }"}),
+])
+def test_strictness_and_aliases(tmp_path, good, change):
+    v = {"pipeline": "traces", "processors": "[batch]", "exporters": "[otlphttp]", "timeout": "200ms", "top": "", "batch": "", "tls": "", **change}
+    path = tmp_path / "c.yaml"
+    path.write_text("""
+receivers: {{nop: }}
+processors: {{batch: {{{batch}timeout: {timeout}}}}}
+exporters:
+  otlphttp: {{endpoint: "http://127.0.0.1:9", tls: {{{tls}insecure: true}}}}
+  otlphttp/a: {{endpoint: "http://127.0.0.1:9"}}
+  otlp_http/b: {{endpoint: "http://127.0.0.1:9"}}
+  otlp: {{endpoint: "127.0.0.1:9"}}
+  otlp_grpc/c: {{endpoint: "127.0.0.1:9"}}
+service: {{pipelines: {{{pipeline}: {{receivers: [nop], processors: {processors}, exporters: {exporters}}}}}}}
+{top}
+""".format(**v))
+    done = run("validate", "--config", str(path))
+    assert done.returncode == (0 if good else 1), done.stderr
+    if good:
+        assert '"otlphttp" alias is deprecated; use "otlp_http" instead' in done.stderr
+        assert '"otlp" alias is deprecated; use "otlp_grpc" instead' in done.stderr
+    else:
+        assert str(path) in done.stderr
+
+
+# ---- readiness
+
+@needs("receiver otlp", "extension health_check", "exporter otlp_http")
+def test_health_follows_the_life(start, ports, http_sink):
+    """200 only once data is taken, 503 from the stop on, until the port closes."""
+    sink = http_sink(delay=2)
+    health, http = free_port(), int(ports["25318"])
+    config = moved(BASE, ports).replace("nop:", f"otlp_http: {{endpoint: '{sink.url}'}}").replace("[nop]", "[otlp_http]") \
+        .replace("service:", f"extensions: {{health_check: {{endpoint: '127.0.0.1:{health}', path: /healthz}}}}\nservice:\n  extensions: [health_check]")
+    program = start(config)
+
+    def status(path="/healthz"):
+        try:
+            return post(health, "traces", None, path=path, method="GET")[0]
+        except OSError:
+            return None
+    wait_until(lambda: status() == 200, what="readiness")
+    assert post(http, "traces", span_request(1))[0] == 200
+    assert status("/other") == 404
+    wait_until(lambda: sink.requests, what="the first request")
+    program.process.terminate()
+    seen = []
+    while program.alive():
+        seen.append(status())
+        time.sleep(0.02)
+    assert program.process.wait() == 0
+    seen = seen[next(i for i, s in enumerate(seen) if s != 200):] if any(s != 200 for s in seen) else []
+    assert 503 in seen and 200 not in seen, seen
+
+
+@needs("receiver otlp", "extension health_check")
+def test_not_ready_when_a_port_is_taken(start, ports):
+    health = free_port()
+    config = moved(BASE, ports)
+    start(config, wait_ports=[int(ports["25317"]), int(ports["25318"])])
+    second = start(config.replace("service:", f"extensions: {{health_check: {{endpoint: '127.0.0.1:{health}'}}}}\nservice:\n  extensions: [health_check]"))
+    ready = []
+    while second.alive():
+        try:
+            ready.append(post(health, "traces", None, path="/", method="GET")[0])
+        except OSError:
+            pass
+    assert second.process.wait() == 1 and 200 not in ready
+    assert ports["25317"] in second.stderr or ports["25318"] in second.stderr
