@@ -6,8 +6,6 @@
 #include "agent/pipeline/host_parts.h"
 #include "agent/pipeline/queue.h"
 
-#define LEAF_BITS 64
-
 /* ---- memory ---- */
 
 /* The most nodes there can be: each mention is one. */
@@ -46,11 +44,6 @@ static struct graph *graph_new(struct host *h, const struct service_settings *s)
 
 /* ---- nodes ---- */
 
-static void list_add(struct node_list *l, struct node *n)
-{
-    l->items[l->n++] = n;
-}
-
 static struct node *node_new(struct graph *g, const struct component_settings *s,
                              struct pipeline *p)
 {
@@ -67,11 +60,11 @@ static struct node *node_get(struct graph *g, const struct component_settings *s
             return &g->nodes[i];
     struct node *n = node_new(g, s, NULL);
     if (s->type->kind == KIND_RECEIVER)
-        list_add(&g->receivers, n);
+        node_list_add(&g->receivers, n);
     else if (s->type->kind == KIND_EXPORTER)
-        list_add(&g->exporters, n);
+        node_list_add(&g->exporters, n);
     else if (s->type->kind == KIND_EXTENSION)
-        list_add(&g->extensions, n);
+        node_list_add(&g->extensions, n);
     return n;
 }
 
@@ -97,116 +90,6 @@ static void collect(struct graph *g, const struct service_settings *s)
         node_get(g, s->extensions[i]);
     for (size_t i = 0; i < s->npipelines; i++)
         add_pipeline(g, &g->pipelines[i], &s->pipelines[i]);
-}
-
-/* ---- order, cycles, leaves ---- */
-
-static bool receives_from(const struct pipeline *p, const struct node *n)
-{
-    for (size_t i = 0; i < p->settings->nreceivers; i++)
-        if (p->receivers[i] == n)
-            return true;
-    return false;
-}
-
-/* The way from the first pipeline to the one that is walked: edges over connectors. */
-struct step {
-    const struct step *before;
-    const struct pipeline *from;
-    const struct node *connector;
-    const struct pipeline *to;
-};
-
-static void put_step(struct buf *text, const struct step *s)
-{
-    buf_printf(text, "connector \"%s\" (%s to %s)", s->connector->settings->id,
-               signal_name(s->from->settings->signal), signal_name(s->to->settings->signal));
-}
-
-/* Prints the steps of the cycle that `last` closes; returns its first one. */
-static const struct step *put_cycle(struct buf *text, const struct step *s,
-                                    const struct pipeline *start)
-{
-    const struct step *first = s->from == start ? s : put_cycle(text, s->before, start);
-    put_step(text, s);
-    buf_append_str(text, " -> ");
-    return first;
-}
-
-static int cycle_error(const struct step *last, struct cfg_errors *errs)
-{
-    _cleanup_buf_ struct buf *text = buf_new(0);
-    char path[200];
-    if (!text)
-        return -ENOMEM;
-    put_step(text, put_cycle(text, last, last->to));
-    const struct component_settings *s = last->connector->settings;
-    snprintf(path, sizeof(path), "service::pipelines::%s", last->from->settings->name);
-    cfg_error(errs, s->pos, path, "cycle detected: %s", buf_str(text));
-    return -EINVAL;
-}
-
-static int walk(struct graph *g, struct pipeline *p, const struct step *way,
-                struct cfg_errors *errs);
-
-static int walk_connector(struct graph *g, struct pipeline *p, struct node *c,
-                          const struct step *way, struct cfg_errors *errs)
-{
-    for (size_t i = 0; i < g->npipelines; i++) {
-        struct pipeline *to = &g->pipelines[i];
-        if (!receives_from(to, c))
-            continue;
-        struct step step = {.before = way, .from = p, .connector = c, .to = to};
-        int r = walk(g, to, &step, errs);
-        if (r < 0)
-            return r;
-        c->leaves |= to->all_leaves;
-    }
-    if (!c->listed)
-        list_add(&g->inner, c);
-    c->listed = true;
-    return 0;
-}
-
-/* Depth first, so that what is below a pipeline is numbered and listed before it. */
-static int walk(struct graph *g, struct pipeline *p, const struct step *way,
-                struct cfg_errors *errs)
-{
-    if (p->walking)
-        return cycle_error(way, errs);
-    if (p->walked)
-        return 0;
-    p->walking = true;
-    for (size_t i = 0; i < p->settings->nexporters; i++) {
-        struct node *e = p->exporters[i];
-        const bool connector = e->settings->type->kind == KIND_CONNECTOR;
-        int r = connector ? walk_connector(g, p, e, way, errs) : 0;
-        if (r < 0)
-            return r;
-        p->leaves[i] = connector ? e->leaves : 1ull << (g->nleaves++ % LEAF_BITS);
-        p->all_leaves |= p->leaves[i];
-    }
-    for (size_t i = p->settings->nprocessors; i-- > 0;)
-        list_add(&g->inner, p->processors[i]);
-    p->walking = false;
-    p->walked = true;
-    return 0;
-}
-
-/* With more edges than bits some share one. A repeated offer then asks all that share it: data may come twice, never be
- * lost. */
-static int walk_all(struct graph *g, struct cfg_errors *errs)
-{
-    for (size_t i = 0; i < g->npipelines; i++) {
-        int r = walk(g, &g->pipelines[i], NULL, errs);
-        if (r < 0)
-            return r;
-    }
-    if (g->nleaves > LEAF_BITS)
-        log_warn(NULL, "Pipelines have more than 64 exporters in all: when one refuses data for a "
-                       "while, another may get it twice.",
-                 LOG_INT("exporters", g->nleaves));
-    return 0;
 }
 
 /* ---- instances ---- */
@@ -340,10 +223,10 @@ static struct fanout *add_fanout(struct graph *g, size_t nbranches)
 static struct metric *items_metric(const struct graph *g, const struct node *n, const char *way,
                                    const char *help)
 {
-    char name[64], labels[300];
+    char name[64], labels[METRIC_LABELS_MAX] = "";
     snprintf(name, sizeof(name), "otelcol_processor_%s_items", way);
-    snprintf(labels, sizeof(labels), "otel_signal=\"%s\",processor=\"%s\"",
-             signal_name(n->pipeline->settings->signal), n->settings->id);
+    metric_label(labels, "otel_signal", signal_name(n->pipeline->settings->signal));
+    metric_label(labels, "processor", n->settings->id);
     return metric_counter(g->host, name, help, labels);
 }
 
@@ -388,7 +271,7 @@ static int wire_source(struct graph *g, struct node *n, enum signal s)
 {
     size_t branches = 0;
     for (size_t i = 0; i < g->npipelines; i++)
-        if (g->pipelines[i].settings->signal == s && receives_from(&g->pipelines[i], n))
+        if (g->pipelines[i].settings->signal == s && pipeline_receives(&g->pipelines[i], n))
             branches += count_branches(&g->pipelines[i], 0);
     if (!branches)
         return 0;
@@ -397,7 +280,7 @@ static int wire_source(struct graph *g, struct node *n, enum signal s)
         return -ENOMEM;
     unsigned at = 0;
     for (size_t i = 0; i < g->npipelines; i++)
-        if (g->pipelines[i].settings->signal == s && receives_from(&g->pipelines[i], n))
+        if (g->pipelines[i].settings->signal == s && pipeline_receives(&g->pipelines[i], n))
             at = add_branches(g, f, at, &g->pipelines[i], 0);
     n->component->next[s] = f;
     return 0;
@@ -424,7 +307,7 @@ static int build(struct graph *g, const struct service_settings *s, struct cfg_e
     collect(g, s);
     int r = check_all_signals(g, errs);
     if (r == 0)
-        r = walk_all(g, errs);
+        r = graph_walk(g, errs);
     if (r == 0)
         r = create_all(g, errs);
     if (r < 0)

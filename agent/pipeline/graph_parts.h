@@ -1,4 +1,4 @@
-/* What a graph is made of: graph_build.c makes it, graph.c runs it. */
+/* What a graph is made of: graph_build.c makes it, graph_walk.c orders it, graph.c runs it. */
 #ifndef MOTEL_PIPELINE_GRAPH_PARTS_H
 #define MOTEL_PIPELINE_GRAPH_PARTS_H
 
@@ -24,9 +24,13 @@ struct pipeline {
 };
 
 struct node_list {
-    struct node **items;
+    struct node **items; /* with room for all nodes */
     size_t n;
 };
+static inline void node_list_add(struct node_list *l, struct node *n)
+{
+    l->items[l->n++] = n;
+}
 
 struct graph {
     struct host *host;
@@ -41,5 +45,9 @@ struct graph {
     size_t nfanouts;
     bool ready;
 };
+
+bool pipeline_receives(const struct pipeline *p, const struct node *n); /* `n` is one of its receivers */
+/* Fills g->inner, the pipelines' `leaves` and the connectors'. -EINVAL with the cycle in `errs`. */
+int graph_walk(struct graph *g, struct cfg_errors *errs);
 
 #endif

@@ -16,7 +16,10 @@ struct timer *timer_free(struct timer *t);       /* disarms and waits for a runn
 /* Self metrics: counters and gauges under the reference's names, served as Prometheus text. Handles are stable; the same name and
  * labels give the same handle (also across a reload). */
 struct metric;
-/* `labels`: Prometheus form without braces, sorted by the caller: "exporter=\"otlp_http/x\""; "" = none. */
+#define METRIC_LABELS_MAX 600
+/* Appends name="value" to `labels` ("" at first), escaped; names in alphabetical order. What does not fit is left out. */
+void metric_label(char labels[METRIC_LABELS_MAX], const char *name, const char *value);
+/* `labels` as metric_label() makes them, "" = none. */
 struct metric *metric_counter(struct host *h, const char *name, const char *help, const char *labels);
 struct metric *metric_gauge(struct host *h, const char *name, const char *help, const char *labels);
 void metric_add(struct metric *m, int64_t n);  /* lock free */

@@ -30,6 +30,25 @@ struct metrics {
     uint64_t start_ns;
 };
 
+/* Room is kept for the closing quote and the NUL; an escape is written whole or not at all. */
+void metric_label(char labels[METRIC_LABELS_MAX], const char *name, const char *value)
+{
+    size_t at = strlen(labels), room = METRIC_LABELS_MAX - 2;
+    int n = snprintf(labels + at, METRIC_LABELS_MAX - at, "%s%s=\"", at ? "," : "", name);
+    if (at + (size_t)n > room) {
+        labels[at] = '\0';
+        return;
+    }
+    at += (size_t)n;
+    for (; *value && at + 2 <= room; value++) {
+        if (*value == '"' || *value == '\\' || *value == '\n')
+            labels[at++] = '\\';
+        labels[at++] = *value == '\n' ? 'n' : *value;
+    }
+    labels[at++] = '"';
+    labels[at] = '\0';
+}
+
 struct metrics *metrics_new(void)
 {
     struct metrics *m = calloc(1, sizeof(*m));
@@ -315,8 +334,9 @@ static struct metric *receiver_metric(struct host *h, const char *what, const ch
 void receiver_metrics_get(struct host *h, const char *receiver_id, const char *transport,
                           enum signal s, struct receiver_metrics *ret)
 {
-    char labels[512];
-    snprintf(labels, sizeof(labels), "receiver=\"%s\",transport=\"%s\"", receiver_id, transport);
+    char labels[METRIC_LABELS_MAX] = "";
+    metric_label(labels, "receiver", receiver_id);
+    metric_label(labels, "transport", transport);
     ret->accepted = receiver_metric(h, "accepted", "Records that the pipeline took.", s, labels);
     ret->refused = receiver_metric(h, "refused", "Records that the pipeline did not take.", s,
                                    labels);

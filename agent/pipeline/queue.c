@@ -7,7 +7,6 @@
 #include "agent/pipeline/queue.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <string.h>
 
@@ -16,10 +15,7 @@
 #include "agent/pipeline/queue_parts.h"
 
 #define IDLE_NS (10 * NS_PER_S)          /* a worker without work ends after this */
-#define MAX_UNQUEUED_WORKERS 256         /* without a queue; more requests wait for one of them */
 #define STACK_BYTES ((size_t)512 * 1024) /* TLS and compression need some 100 KiB */
-#define MIN_BYTES ((size_t)64 * 1024 * 1024)
-#define PATIENCE_NS (8 * NS_PER_S)       /* of a stop with a backend out of reach: this or a third of the time */
 
 struct worker {
     struct worker *next;
@@ -27,31 +23,6 @@ struct worker {
     pthread_t thread;
     bool ended; /* to be joined */
 };
-
-static void list_init(struct request_list *l)
-{
-    *l = (struct request_list){.end = &l->first};
-}
-
-static void list_push(struct request_list *l, struct request *r)
-{
-    r->next = NULL;
-    *l->end = r;
-    l->end = &r->next;
-    l->n++;
-}
-
-static struct request *list_pop(struct request_list *l)
-{
-    struct request *r = l->first;
-    if (!r)
-        return NULL;
-    l->first = r->next;
-    if (!l->first)
-        l->end = &l->first;
-    l->n--;
-    return r;
-}
 
 static struct request *request_new(const struct queue *q, struct batch *b, struct ack *ack)
 {
@@ -371,143 +342,7 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-/* ---- life ---- */
-
-/* Memory the process may use: the cgroup's limit or the machine's. */
-static size_t memory_limit(void)
-{
-    unsigned long long total =
-        (unsigned long long)sysconf(_SC_PHYS_PAGES) * (unsigned long long)sysconf(_SC_PAGESIZE);
-    unsigned long long limit = 0;
-    _cleanup_fclose_ FILE *f = fopen("/sys/fs/cgroup/memory.max", "re");
-    if (f && fscanf(f, "%llu", &limit) == 1 && limit < total)
-        total = limit;
-    return total < SIZE_MAX ? (size_t)total : SIZE_MAX;
-}
-
-/* However many requests the settings allow: half of the memory is enough for one queue, the rest is refused and not lost to
- * the out-of-memory killer. */
-static size_t byte_limit(void)
-{
-    size_t half = memory_limit() / 2;
-    return half > MIN_BYTES ? half : MIN_BYTES;
-}
-
-static struct metric *exporter_metric(struct host *h, const char *what, const char *help,
-                                      enum signal s, const char *labels)
-{
-    char name[80];
-    snprintf(name, sizeof(name), "otelcol_exporter_%s_%s", what, signal_records_name(s));
-    return metric_counter(h, name, help, labels);
-}
-
-void exporter_metrics_get(struct host *h, const char *exporter_id, enum signal s,
-                          struct exporter_metrics *ret)
-{
-    char labels[300];
-    snprintf(labels, sizeof(labels), "exporter=\"%s\"", exporter_id);
-    ret->sent = exporter_metric(h, "sent", "Records that the destination took.", s, labels);
-    ret->send_failed = exporter_metric(
-        h, "send_failed", "Records that were given up: refused by the destination or out of time.",
-        s, labels);
-    ret->enqueue_failed = exporter_metric(
-        h, "enqueue_failed", "Records that the queue had no room for.", s, labels);
-}
-
-static void gauges_get(struct queue *q, struct host *h)
-{
-    char labels[400];
-    snprintf(labels, sizeof(labels), "data_type=\"%s\",exporter=\"%s\"", signal_name(q->signal),
-             q->component->id);
-    q->in_flight_now =
-        metric_gauge(h, "otelcol_exporter_in_flight_requests",
-                     "Requests that are being sent or pause before another attempt.", labels);
-    if (!q->settings->queue)
-        return;
-    q->size_now = metric_gauge(h, "otelcol_exporter_queue_size",
-                               "What is in the queue, counted as its sizer says.", labels);
-    q->capacity_now =
-        metric_gauge(h, "otelcol_exporter_queue_capacity", "What the queue can hold.", labels);
-    metric_set(q->capacity_now, q->capacity);
-}
-
-struct queue *queue_new(struct component *c, const struct exporter_settings *s, enum signal signal,
-                        struct err *reterr)
-{
-    struct queue *q = calloc(1, sizeof(*q));
-    if (!q) {
-        err_set(reterr, -ENOMEM, "out of memory");
-        return NULL;
-    }
-    q->component = c;
-    q->settings = s;
-    q->signal = signal;
-    q->logger = c->logger;
-    q->logger.signal = signal_name(signal);
-    q->capacity = s->queue ? s->queue->queue_size : INT64_MAX;
-    q->max_bytes = byte_limit();
-    q->max_workers = !s->queue                            ? MAX_UNQUEUED_WORKERS
-                     : s->queue->num_consumers < UINT_MAX ? (unsigned)s->queue->num_consumers
-                                                          : UINT_MAX;
-    q->deadline_ns = UINT64_MAX;
-    list_init(&q->ready);
-    list_init(&q->waiting);
-    pthread_mutex_init(&q->lock, NULL);
-    cond_init_monotonic(&q->work);
-    cond_init_monotonic(&q->changed);
-    cond_init_monotonic(&q->quiet);
-    exporter_metrics_get(c->host, c->id, signal, &q->metrics);
-    gauges_get(q, c->host);
-    return q;
-}
-
-static void set_state(struct queue *q, enum queue_state state)
-{
-    q->state = state;
-    pthread_cond_broadcast(&q->changed);
-    pthread_cond_broadcast(&q->work);
-    pthread_cond_broadcast(&q->quiet);
-}
-
-/* Lock held. */
-static void begin_drain(struct queue *q)
-{
-    uint64_t third_ns;
-    q->success_ns = clock_now_ns();
-    third_ns = q->deadline_ns > q->success_ns ? (q->deadline_ns - q->success_ns) / 3 : 0;
-    q->patience_ns = third_ns > PATIENCE_NS ? third_ns : PATIENCE_NS;
-}
-
-void queue_drain(struct queue *q, uint64_t deadline_ns)
-{
-    pthread_mutex_lock(&q->lock);
-    if (deadline_ns < q->deadline_ns)
-        q->deadline_ns = deadline_ns;
-    if (q->state == QUEUE_RUNNING)
-        begin_drain(q);
-    if (q->state != QUEUE_CLOSED)
-        set_state(q, QUEUE_DRAINING);
-    pthread_mutex_unlock(&q->lock);
-}
-
-static bool busy(const struct queue *q)
-{
-    return q->in_flight || q->ready.n || q->waiting.n;
-}
-
-/* Waits until all is sent or the time is over, then shuts the door. Returns whether somebody is still sending. */
-static bool close_at_deadline(struct queue *q)
-{
-    pthread_mutex_lock(&q->lock);
-    while (busy(q) && clock_now_ns() < q->deadline_ns)
-        cond_wait_until(&q->quiet, &q->lock, q->deadline_ns);
-    set_state(q, QUEUE_CLOSED);
-    bool sending = q->in_flight > 0;
-    pthread_mutex_unlock(&q->lock);
-    return sending;
-}
-
-static void join_workers(struct queue *q)
+void queue_join_workers(struct queue *q)
 {
     pthread_mutex_lock(&q->lock);
     struct worker *w = q->workers;
@@ -521,7 +356,7 @@ static void join_workers(struct queue *q)
 }
 
 /* What never got a worker. Nobody else is left to touch the lists. */
-static void drop_rest(struct queue *q)
+void queue_drop_rest(struct queue *q)
 {
     static const struct outcome stopped = {.message = "interrupted due to shutdown"};
     for (struct request *r; (r = list_pop(&q->ready));) {
@@ -529,41 +364,4 @@ static void drop_rest(struct queue *q)
         request_lost(q, r, &stopped);
     }
     answer_refused(q, &q->waiting);
-}
-
-static void log_lost(struct queue *q)
-{
-    char text[sizeof(q->last_error) + 40];
-    if (!q->lost_requests)
-        return;
-    snprintf(text, sizeof(text), "interrupted due to shutdown: %s",
-             *q->last_error ? q->last_error : "there was no time to send it");
-    log_error(&q->logger, "Exporting failed. Dropping data.", LOG_STR("error", text),
-              LOG_INT("dropped_items", q->lost_records),
-              LOG_INT("dropped_requests", q->lost_requests));
-    q->lost_records = q->lost_requests = 0;
-}
-
-void queue_stop(struct queue *q, uint64_t deadline_ns)
-{
-    queue_drain(q, deadline_ns);
-    struct component *c = q->component;
-    if (close_at_deadline(q) && c->type->stop)
-        c->type->stop(c, q->deadline_ns);
-    join_workers(q);
-    drop_rest(q);
-    log_lost(q);
-}
-
-struct queue *queue_free(struct queue *q)
-{
-    if (!q)
-        return NULL;
-    queue_stop(q, 0);
-    pthread_cond_destroy(&q->quiet);
-    pthread_cond_destroy(&q->changed);
-    pthread_cond_destroy(&q->work);
-    pthread_mutex_destroy(&q->lock);
-    free(q);
-    return NULL;
 }

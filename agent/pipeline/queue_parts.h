@@ -1,4 +1,4 @@
-/* What the exporter helper is made of: queue.c keeps the requests, delivery.c sends them. */
+/* What the exporter helper is made of: queue.c keeps the requests and workers, delivery.c sends, queue_life.c starts and stops. */
 #ifndef MOTEL_PIPELINE_QUEUE_PARTS_H
 #define MOTEL_PIPELINE_QUEUE_PARTS_H
 
@@ -21,6 +21,30 @@ struct request_list {
     struct request *first, **end;
     size_t n;
 };
+static inline void list_init(struct request_list *l)
+{
+    *l = (struct request_list){.end = &l->first};
+}
+
+static inline void list_push(struct request_list *l, struct request *r)
+{
+    r->next = NULL;
+    *l->end = r;
+    l->end = &r->next;
+    l->n++;
+}
+
+static inline struct request *list_pop(struct request_list *l)
+{
+    struct request *r = l->first;
+    if (!r)
+        return NULL;
+    l->first = r->next;
+    if (!l->first)
+        l->end = &l->first;
+    l->n--;
+    return r;
+}
 
 enum queue_state {
     QUEUE_RUNNING,
@@ -62,5 +86,8 @@ enum delivery {
 };
 /* Sends `r`, with pauses, until it is decided. Called without the lock. Frees the batch as soon as it is not needed. */
 enum delivery queue_deliver(struct queue *q, struct request *r, enum verdict *ret_verdict, struct outcome *ret_outcome);
+
+void queue_join_workers(struct queue *q); /* closed, nobody sending */
+void queue_drop_rest(struct queue *q);    /* what no worker had; after the join */
 
 #endif

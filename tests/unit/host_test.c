@@ -213,6 +213,26 @@ static void test_receiver_metrics(void **state)
     assert_non_null(strstr(text, "\notelcol_receiver_failed_metric_points{receiver=\"otlp/x\",transport=\"grpc\"} 3\n"));
 }
 
+static void test_labels(void **state)
+{
+    (void)state;
+    char labels[METRIC_LABELS_MAX] = "", long_value[2 * METRIC_LABELS_MAX];
+    metric_label(labels, "a", "x\"\\\ny");
+    metric_label(labels, "b", "");
+    assert_string_equal(labels, "a=\"x\\\"\\\\\\ny\",b=\"\"");
+    for (unsigned fill = 0; fill < 2; fill++) {
+        memset(long_value, fill ? '"' : 'z', sizeof(long_value));
+        long_value[sizeof(long_value) - 1] = '\0';
+        metric_label(labels, "c", long_value);
+        size_t n = strlen(labels);
+        assert_in_range(n, METRIC_LABELS_MAX - 4, METRIC_LABELS_MAX - 1);
+        assert_int_equal(labels[n - 1], '"');
+        metric_label(labels, "d", "no room");
+        assert_int_equal(strlen(labels), n);
+        *labels = '\0';
+    }
+}
+
 static void *count(void *ctx)
 {
     for (unsigned i = 0; i < 10000; i++)
@@ -303,6 +323,7 @@ int main(void)
         HOST_TEST(test_many_timers),
         HOST_TEST(test_page),
         HOST_TEST(test_receiver_metrics),
+        HOST_TEST(test_labels),
         HOST_TEST(test_metrics_from_threads),
         HOST_TEST(test_shared),
         HOST_TEST(test_settings),
