@@ -1,0 +1,129 @@
+/* Between grpc_client.c (calls, the thread), grpc_conn.c (one connection) and grpc_endpoint.c. */
+#ifndef MOTEL_NET_GRPC_CLIENT_IMPL_H
+#define MOTEL_NET_GRPC_CLIENT_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/uio.h>
+
+#include "agent/net/grpc.h"
+#include "agent/net/grpc_client.h"
+
+#define GRPC_MAX_REPLY_BYTES (4u * 1024 * 1024)
+
+struct grpc_endpoint {
+    bool plain, secure; /* the scheme decided: http, https */
+    char host[256], port[16];
+    char path[108]; /* of a unix socket; "" = TCP */
+};
+
+enum call_state { CALL_PENDING, CALL_ACTIVE, CALL_DONE };
+enum call_cancel { CALL_GOES_ON, CALL_DEADLINE, CALL_STOPPED };
+
+/* One call; lives on the caller's stack. What the caller and the thread share is under the client's
+ * lock. */
+struct grpc_call {
+    struct grpc_call *prev, *next; /* in the pending or the active list */
+    const char *path;
+    uint64_t deadline_ns;
+    struct grpc_response *ret;
+    pthread_cond_t done;
+    enum call_state state;
+    enum call_cancel cancel;
+    bool again; /* was given back once by a connection that did not process it */
+
+    /* The message being sent: prefix, then parts. */
+    uint8_t prefix[GRPC_PREFIX_BYTES];
+    bool compressed;
+    struct iovec *body; /* body[0] is the prefix */
+    unsigned nbody, body_at;
+    size_t body_off, body_left;
+
+    /* The answer so far; the thread's. */
+    int32_t stream;
+    int http_status, code; /* code -1 = no grpc-status yet */
+    bool grpc_content, compressed_reply, has_frame;
+    enum codec encoding;
+    struct buf *data;
+};
+
+struct call_list {
+    struct grpc_call *head, *tail;
+};
+void calls_push(struct call_list *l, struct grpc_call *k);
+void calls_remove(struct call_list *l, struct grpc_call *k);
+
+struct nghttp2_session;
+#define OUT_PIECES 64
+#define OUT_BYTES 262144 /* enough for one wake-up */
+#define CONTROL_BYTES 20480
+#define RECORD_BYTES 16384
+
+/* Bytes on their way out: control frames by copy, messages by reference. */
+struct grpc_out {
+    struct iovec piece[OUT_PIECES];
+    unsigned first, n;
+    size_t bytes, control_len, record_len, record_off;
+    uint8_t *control; /* CONTROL_BYTES */
+    uint8_t *record;  /* TLS only: RECORD_BYTES that are being encrypted */
+    struct buf *kept; /* copies of what finished calls had still queued */
+};
+
+struct grpc_conn {
+    int fd;
+    struct tls_client *creds;
+    struct gnutls_session_int *tls;
+    struct nghttp2_session *h2;
+    struct grpc_out out;
+    struct call_list active;
+    bool ready;    /* the server's SETTINGS arrived */
+    bool draining; /* GOAWAY arrived: no new calls */
+    uint64_t last_read_ns, ping_ns;
+    char why[300]; /* it ended */
+};
+
+struct grpc_client {
+    struct grpc_client_settings settings;
+    struct grpc_endpoint endpoint;
+    char authority[300];
+    bool secure;
+
+    pthread_mutex_t lock; /* pending, states and cancel of calls, the flags below */
+    struct call_list pending;
+    pthread_t thread;
+    bool started, stopping, resolving, orphaned;
+    int wake_fd;
+
+    /* The thread's. */
+    struct grpc_conn conn;
+    uint64_t retry_at_ns, backoff_ns;
+    char last_error[400];
+};
+
+/* "host:port" and the other forms: 0 or -EINVAL with the reason. */
+int grpc_endpoint_parse(const char *text, struct grpc_endpoint *ret, struct err *reterr);
+
+bool grpc_client_stopping(struct grpc_client *c);
+/* The thread has finished with the call: code and words ("" = keep those of the server), and the
+ * caller wakes. Without the lock. */
+void grpc_call_finish(struct grpc_client *c, struct grpc_call *k, int code, const char *fmt, ...)
+    _printf_(4, 5);
+/* Puts an unprocessed call back in front, or ends it when that happened before. */
+void grpc_call_give_back(struct grpc_client *c, struct grpc_call *k, const char *why);
+
+/* Resolves, connects, shakes hands. 0 or -errno with c->last_error. */
+int grpc_conn_open(struct grpc_client *c);
+/* Carries calls until the connection ends, is drained or the client stops. */
+void grpc_conn_serve(struct grpc_client *c);
+void grpc_conn_close(struct grpc_client *c);
+/* Empties the wake-up counter. */
+void grpc_client_woken(struct grpc_client *c);
+
+/* grpc_h2.c: the HTTP/2 side. */
+int grpc_h2_open(struct grpc_client *c);
+int grpc_h2_submit(struct grpc_client *c, struct grpc_call *k); /* 0 or -errno */
+void grpc_h2_cancel(struct grpc_client *c, struct grpc_call *k);
+/* Before a call's memory goes away: queued references to it become copies. */
+void grpc_out_keep(struct grpc_conn *n);
+
+#endif
