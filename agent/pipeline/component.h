@@ -79,7 +79,8 @@ struct component_type {
 
     /* Processor, connector, unqueued exporter. Any thread. MUST NOT block. Always takes the caller's reference of `b`. */
     enum verdict (*consume)(struct component *c, struct batch *b, struct ack *ack);
-    /* Queued exporter instead: one blocking attempt on a worker thread; borrows b; interrupted by stop(). */
+    /* Queued exporter instead: one blocking attempt on a worker thread; borrows b; ends by deadline_ns; interrupted by stop() (then RETRY).
+     * Called by several workers at once, and, at a stop, perhaps once more after stop(): RETRY at once. */
     enum verdict (*send)(struct component *c, const struct batch *b, uint64_t deadline_ns, struct outcome *out);
     /* Extension: the vtable of what it offers, or NULL. */
     const void *(*capability)(struct component *c, enum capability kind);

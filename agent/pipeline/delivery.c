@@ -1,4 +1,5 @@
-/* The sending side of the exporter helper: attempts with a time limit, pauses, and what is said about them. */
+/* The sending side of the exporter helper: attempts with a time limit, pauses, and what is said
+ * about them. */
 #include <string.h>
 
 #include "agent/base/clock.h"
@@ -45,7 +46,8 @@ static void log_pause(struct queue *q, const struct outcome *out, uint64_t pause
              LOG_STR("error", out->message), LOG_STR("interval", interval));
 }
 
-/* Until the pause is over, the state is no longer what it was, or the stop's deadline is there. Lock held. */
+/* Until the pause is over, the state is no longer what it was, or the stop's deadline is there.
+ * Lock held. */
 static void pause_until(struct queue *q, uint64_t until_ns)
 {
     const enum queue_state before = q->state;
@@ -57,7 +59,8 @@ static void pause_until(struct queue *q, uint64_t until_ns)
     }
 }
 
-/* While draining the pauses depend on how the queue as a whole fares; a server's wish counts if it can be met. */
+/* While draining the pauses depend on how the queue as a whole fares; a server's wish counts if it
+ * can be met. */
 static uint64_t drain_pause(struct queue *q, uint64_t now_ns, uint32_t retry_after_ms)
 {
     uint64_t pause_ns = DRAIN_PAUSE_NS;
@@ -71,12 +74,13 @@ static uint64_t drain_pause(struct queue *q, uint64_t now_ns, uint32_t retry_aft
     return pause_ns;
 }
 
-/* No use in going on: the time is over, or the backend has been out of reach for long. Lock held. */
+/* No use in going on: the time is over, or the backend has been out of reach for long. Lock held.
+ */
 static bool hopeless(const struct queue *q)
 {
     uint64_t now_ns = clock_now_ns();
     return q->state == QUEUE_CLOSED || now_ns >= q->deadline_ns ||
-           now_ns - q->success_ns >= q->patience_ns;
+           (q->failures && now_ns - q->failing_ns >= q->patience_ns);
 }
 
 /* A failed attempt while draining. Lock held. */
@@ -85,7 +89,8 @@ static enum delivery drain_failed(struct queue *q, const struct outcome *out)
     uint64_t now_ns = clock_now_ns();
     uint64_t pause_ns = drain_pause(q, now_ns, out->retry_after_ms);
     snprintf(q->last_error, sizeof(q->last_error), "%s", out->message);
-    q->failures++;
+    if (q->failures++ == 0)
+        q->failing_ns = now_ns;
     if (!hopeless(q))
         pause_until(q, now_ns + pause_ns);
     return hopeless(q) ? DELIVERY_LOST : DELIVERY_LATER;
@@ -136,17 +141,18 @@ static void note_success(struct queue *q)
 {
     pthread_mutex_lock(&q->lock);
     q->failures = 0;
-    q->success_ns = clock_now_ns();
     pthread_mutex_unlock(&q->lock);
 }
 
-/* What the client is told of a decided request: the backend's words, not the helper's own back-off nor its partial success. */
+/* What the client is told of a decided request: the backend's words, not the helper's own back-off
+ * nor its partial success. */
 static void for_client(struct outcome *out, enum verdict v, bool retries)
 {
     if (v == VERDICT_OK)
         *out = (struct outcome){0};
     if (v == VERDICT_REJECT)
-        prefix_message(out, retries ? "not retryable error: Permanent error: " : "Permanent error: ");
+        prefix_message(out,
+                       retries ? "not retryable error: Permanent error: " : "Permanent error: ");
     if (out->retry_after_own)
         out->retry_after_ms = 0;
 }

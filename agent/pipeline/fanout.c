@@ -1,9 +1,10 @@
 /*
  * Fan-out: one batch to several branches, one answer back.
  *
- * Leaf branches (the exporters of a pipeline) are numbered by the graph; a branch knows the bits of the leaves below it.
- * `ack->owed` says which leaves have yet to take the batch: an offer goes to the branches that own such a bit, and a RETRY
- * leaves exactly the bits of those that refused. So an offer that is repeated never reaches a leaf that took the batch.
+ * Leaf branches (the exporters of a pipeline) are numbered by the graph; a branch knows the bits of
+ * the leaves below it. `ack->owed` says which leaves have yet to take the batch: an offer goes to
+ * the branches that own such a bit, and a RETRY leaves exactly the bits of those that refused. So
+ * an offer that is repeated never reaches a leaf that took the batch.
  */
 #include <string.h>
 
@@ -23,8 +24,8 @@ struct fanout {
     struct branch branches[];
 };
 
-/* One offer to several branches that is not answered yet. The slots are written by one thread each; who brings `left` to
- * zero reads them all. */
+/* One offer to several branches that is not answered yet. The slots are written by one thread each;
+ * who brings `left` to zero reads them all. */
 struct child {
     struct ack ack;
     struct offer *offer;
@@ -90,8 +91,8 @@ static uint64_t still_owed(const struct child *c)
     return owed ? owed : c->asked;
 }
 
-/* All answers are in: fills the parent's `now` and `owed`. Details are those of the first branch with the worst verdict, but for
- * the longest retry_after. */
+/* All answers are in: fills the parent's `now` and `owed`. Details are those of the first branch
+ * with the worst verdict, but for the longest retry_after. */
 static enum verdict combine(struct offer *o)
 {
     enum verdict v = VERDICT_OK;

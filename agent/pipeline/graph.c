@@ -1,4 +1,5 @@
-/* The life of a graph: start from the exporters up, stop from the receivers down, against one deadline. */
+/* The life of a graph: start from the exporters up, stop from the receivers down, against one
+ * deadline. */
 #include "agent/pipeline/graph.h"
 
 #include <string.h>
@@ -8,8 +9,9 @@
 #include "agent/pipeline/host_parts.h"
 #include "agent/pipeline/queue.h"
 
-#define UNWIND_NS NS_PER_S            /* a start that failed is undone within this */
-#define RESERVE_NS (200 * NS_PER_MS)  /* of a stop: for what comes after the queues, at most a tenth */
+#define UNWIND_NS NS_PER_S /* a start that failed is undone within this */
+#define RESERVE_NS                                                                                 \
+    (200 * NS_PER_MS) /* of a stop: for what comes after the queues, at most a tenth */
 
 /* ---- start ---- */
 
@@ -44,8 +46,9 @@ static int start_list(struct node_list *l, struct err *reterr)
         struct node *n = l->items[i];
         int r = start_node(n, reterr);
         if (r < 0) {
-            err_prefix(reterr, "cannot start pipelines: failed to start \"%s\" %s: ",
-                       n->settings->id, component_kind_name(n->settings->type->kind));
+            err_prefix(reterr,
+                       "cannot start pipelines: failed to start \"%s\" %s: ", n->settings->id,
+                       component_kind_name(n->settings->type->kind));
             return r;
         }
     }
@@ -136,8 +139,9 @@ static void stop_extensions(struct graph *g, uint64_t deadline_ns)
         stop_node(g->extensions.items[i], deadline_ns);
 }
 
-/* Receivers have a quarter of the time and what flushes three quarters, so that something is left for those below; who is
- * quick leaves the rest to the next. Queues send all the while, without long pauses from the first moment. */
+/* Receivers have a quarter of the time and what flushes three quarters, so that something is left
+ * for those below; who is quick leaves the rest to the next. Queues send all the while, without
+ * long pauses from the first moment. */
 void graph_stop(struct graph *g, uint64_t deadline_ns)
 {
     uint64_t now_ns = clock_now_ns();

@@ -52,7 +52,8 @@ static struct node *node_new(struct graph *g, const struct component_settings *s
     return n;
 }
 
-/* The one instance of an id, put into the list of its kind when it is new; connectors are listed when they are walked. */
+/* The one instance of an id, put into the list of its kind when it is new; connectors are listed
+ * when they are walked. */
 static struct node *node_get(struct graph *g, const struct component_settings *s)
 {
     for (size_t i = 0; i < g->nnodes; i++)
@@ -108,8 +109,8 @@ static void create_error(const struct node *n, const struct err *e, struct cfg_e
         snprintf(where, sizeof(where), ", in pipeline \"%s\"", n->pipeline->settings->name);
     snprintf(path, sizeof(path), "%s::%s%s%s", component_kind_section(kind), s->id,
              *e->path ? "::" : "", e->path);
-    cfg_error(errs, pos, path, "failed to create \"%s\" %s%s: %s", s->id,
-              component_kind_name(kind), where, e->text);
+    cfg_error(errs, pos, path, "failed to create \"%s\" %s%s: %s", s->id, component_kind_name(kind),
+              where, e->text);
 }
 
 static int create(struct graph *g, struct node *n, struct cfg_errors *errs)
@@ -230,7 +231,8 @@ static struct metric *items_metric(const struct graph *g, const struct node *n, 
     return metric_counter(g->host, name, help, labels);
 }
 
-/* Branches to where data goes that reached place `at` of a pipeline: its processor, or the exporters behind the last. */
+/* Branches to where data goes that reached place `at` of a pipeline: its processor, or the
+ * exporters behind the last. */
 static size_t count_branches(const struct pipeline *p, size_t at)
 {
     return at < p->settings->nprocessors ? 1 : p->settings->nexporters;

@@ -1,4 +1,5 @@
-/* One walk over the pipelines, from receivers to exporters: finds cycles, the order of the inner nodes, the leaves below each edge. */
+/* One walk over the pipelines, from receivers to exporters: finds cycles, the order of the inner
+ * nodes, the leaves below each edge. */
 #include <errno.h>
 
 #include "agent/pipeline/graph_parts.h"
@@ -97,8 +98,8 @@ static int walk(struct graph *g, struct pipeline *p, const struct step *way,
     return 0;
 }
 
-/* With more edges than bits some share one. A repeated offer then asks all that share it: data may come twice, never be
- * lost. */
+/* With more edges than bits some share one. A repeated offer then asks all that share it: data may
+ * come twice, never be lost. */
 int graph_walk(struct graph *g, struct cfg_errors *errs)
 {
     for (size_t i = 0; i < g->npipelines; i++) {
@@ -107,8 +108,9 @@ int graph_walk(struct graph *g, struct cfg_errors *errs)
             return r;
     }
     if (g->nleaves > LEAF_BITS)
-        log_warn(NULL, "Pipelines have more than 64 exporters in all: when one refuses data for a "
-                       "while, another may get it twice.",
+        log_warn(NULL,
+                 "Pipelines have more than 64 exporters in all: when one refuses data for a "
+                 "while, another may get it twice.",
                  LOG_INT("exporters", g->nleaves));
     return 0;
 }

@@ -7,7 +7,8 @@
 #include "agent/pipeline/graph.h"
 #include "agent/pipeline/host_parts.h"
 
-/* Settings are replaced at a reload while components read them: old ones live as long as the host. */
+/* Settings are replaced at a reload while components read them: old ones live as long as the host.
+ */
 struct settings_version {
     struct motel_settings settings;
     struct settings_version *older;
@@ -169,7 +170,8 @@ static struct shared *shared_new(const char *key, int (*open)(void *, void **, s
     return s;
 }
 
-/* The lock is held while a thing is opened or closed: who comes for the same key waits for the outcome. */
+/* The lock is held while a thing is opened or closed: who comes for the same key waits for the
+ * outcome. */
 struct shared *host_share(struct host *h, const char *key,
                           int (*open)(void *ctx, void **ret_thing, struct err *reterr), void *ctx,
                           void (*close)(void *thing), struct err *reterr)

@@ -294,9 +294,8 @@ static int put_process(struct buf *out, const struct metrics *m)
                        "Bytes of telemetry and requests that are held in memory.", false,
                        (double)mem_used());
     if (r == 0)
-        r = put_double(out, "otelcol_process_uptime",
-                       "Time since the process started, in seconds.", true,
-                       (double)(clock_now_ns() - m->start_ns) / (double)NS_PER_S);
+        r = put_double(out, "otelcol_process_uptime", "Time since the process started, in seconds.",
+                       true, (double)(clock_now_ns() - m->start_ns) / (double)NS_PER_S);
     return r;
 }
 
@@ -338,8 +337,8 @@ void receiver_metrics_get(struct host *h, const char *receiver_id, const char *t
     metric_label(labels, "receiver", receiver_id);
     metric_label(labels, "transport", transport);
     ret->accepted = receiver_metric(h, "accepted", "Records that the pipeline took.", s, labels);
-    ret->refused = receiver_metric(h, "refused", "Records that the pipeline did not take.", s,
-                                   labels);
+    ret->refused =
+        receiver_metric(h, "refused", "Records that the pipeline did not take.", s, labels);
     ret->failed = receiver_metric(
         h, "failed", "Records that were lost by a mistake inside the receiver.", s, labels);
 }

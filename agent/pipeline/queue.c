@@ -1,8 +1,9 @@
 /*
  * The exporter helper: a bounded queue of requests and the workers that send them.
  *
- * A request keeps its room in the queue until it is decided, so "full" counts what is under way as well. Without a
- * sending_queue nothing is refused here: each request gets a worker and its sender waits for the backend's answer.
+ * A request keeps its room in the queue until it is decided, so "full" counts what is under way as
+ * well. Without a sending_queue nothing is refused here: each request gets a worker and its sender
+ * waits for the backend's answer.
  */
 #include "agent/pipeline/queue.h"
 
@@ -45,7 +46,8 @@ static void request_free(struct request *r)
 
 /* ---- room ---- */
 
-/* A request that is larger than the whole queue is let in when it is alone: refusing it would be for ever. */
+/* A request that is larger than the whole queue is let in when it is alone: refusing it would be
+ * for ever. */
 static bool fits(const struct queue *q, const struct request *r)
 {
     if (!q->settings->queue || (q->size == 0 && q->bytes == 0))
@@ -122,7 +124,8 @@ static int start_worker(struct queue *q)
     return 0;
 }
 
-/* Sees to it that somebody will take one more ready request. Lock held. 0, or -errno when there is no worker at all. */
+/* Sees to it that somebody will take one more ready request. Lock held. 0, or -errno when there is
+ * no worker at all. */
 static int call_worker(struct queue *q)
 {
     if (q->ready.n < q->nidle) {
@@ -146,7 +149,8 @@ static int admit(struct queue *q, struct request *r)
 
 /* ---- offers ---- */
 
-/* The verdict for a new request; RETRY fills the reason and leaves the request to the caller. Lock held. */
+/* The verdict for a new request; RETRY fills the reason and leaves the request to the caller. Lock
+ * held. */
 static enum verdict take(struct queue *q, struct request *r, const char **ret_reason)
 {
     const struct queue_settings *s = q->settings->queue;
@@ -210,7 +214,8 @@ static void admit_waiting(struct queue *q, struct request_list *ret)
 {
     while (q->waiting.first && fits(q, q->waiting.first)) {
         struct request *r = list_pop(&q->waiting);
-        struct request *note = q->settings->queue->wait_for_result ? NULL : calloc(1, sizeof(*note));
+        struct request *note =
+            q->settings->queue->wait_for_result ? NULL : calloc(1, sizeof(*note));
         if (note) {
             note->ack = r->ack;
             r->ack = NULL;
@@ -277,7 +282,8 @@ static void request_lost(struct queue *q, struct request *r, const struct outcom
     answer(r, VERDICT_RETRY, out);
 }
 
-/* One request, from the queue to its end or back into the queue. Called with the lock, which it leaves in between. */
+/* One request, from the queue to its end or back into the queue. Called with the lock, which it
+ * leaves in between. */
 static void work_on(struct queue *q, struct request *r)
 {
     enum verdict v = VERDICT_RETRY;

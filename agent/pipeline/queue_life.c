@@ -8,7 +8,8 @@
 
 #define MAX_UNQUEUED_WORKERS 256 /* without a queue; more requests wait for one of them */
 #define MIN_BYTES ((size_t)64 * 1024 * 1024)
-#define PATIENCE_NS (8 * NS_PER_S) /* of a stop with a backend out of reach: this or a third of the time */
+#define PATIENCE_NS                                                                                \
+    (8 * NS_PER_S) /* of a stop with a backend out of reach: this or a third of the time */
 
 /* Memory the process may use: the cgroup's limit or the machine's. */
 static size_t memory_limit(void)
@@ -22,8 +23,8 @@ static size_t memory_limit(void)
     return total < SIZE_MAX ? (size_t)total : SIZE_MAX;
 }
 
-/* However many requests the settings allow: half of the memory is enough for one queue, the rest is refused and not lost to
- * the out-of-memory killer. */
+/* However many requests the settings allow: half of the memory is enough for one queue, the rest is
+ * refused and not lost to the out-of-memory killer. */
 static size_t byte_limit(void)
 {
     size_t half = memory_limit() / 2;
@@ -47,8 +48,8 @@ void exporter_metrics_get(struct host *h, const char *exporter_id, enum signal s
     ret->send_failed = exporter_metric(
         h, "send_failed", "Records that were given up: refused by the destination or out of time.",
         s, labels);
-    ret->enqueue_failed = exporter_metric(
-        h, "enqueue_failed", "Records that the queue had no room for.", s, labels);
+    ret->enqueue_failed =
+        exporter_metric(h, "enqueue_failed", "Records that the queue had no room for.", s, labels);
 }
 
 static void gauges_get(struct queue *q, struct host *h)
@@ -106,13 +107,11 @@ static void set_state(struct queue *q, enum queue_state state)
     pthread_cond_broadcast(&q->quiet);
 }
 
-/* Lock held. */
-static void begin_drain(struct queue *q)
+static uint64_t patience(uint64_t deadline_ns)
 {
-    uint64_t third_ns;
-    q->success_ns = clock_now_ns();
-    third_ns = q->deadline_ns > q->success_ns ? (q->deadline_ns - q->success_ns) / 3 : 0;
-    q->patience_ns = third_ns > PATIENCE_NS ? third_ns : PATIENCE_NS;
+    uint64_t now_ns = clock_now_ns();
+    uint64_t third_ns = deadline_ns > now_ns ? (deadline_ns - now_ns) / 3 : 0;
+    return third_ns > PATIENCE_NS ? third_ns : PATIENCE_NS;
 }
 
 void queue_drain(struct queue *q, uint64_t deadline_ns)
@@ -121,7 +120,7 @@ void queue_drain(struct queue *q, uint64_t deadline_ns)
     if (deadline_ns < q->deadline_ns)
         q->deadline_ns = deadline_ns;
     if (q->state == QUEUE_RUNNING)
-        begin_drain(q);
+        q->patience_ns = patience(deadline_ns);
     if (q->state != QUEUE_CLOSED)
         set_state(q, QUEUE_DRAINING);
     pthread_mutex_unlock(&q->lock);
@@ -132,7 +131,8 @@ static bool busy(const struct queue *q)
     return q->in_flight || q->ready.n || q->waiting.n;
 }
 
-/* Waits until all is sent or the time is over, then shuts the door. Returns whether somebody is still sending. */
+/* Waits until all is sent or the time is over, then shuts the door. Returns whether somebody is
+ * still sending. */
 static bool close_at_deadline(struct queue *q)
 {
     pthread_mutex_lock(&q->lock);

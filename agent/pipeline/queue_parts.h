@@ -71,9 +71,9 @@ struct queue {
     unsigned nworkers, nidle, max_workers, in_flight;
     enum queue_state state;
     uint64_t deadline_ns;   /* of the stop; UINT64_MAX while running */
-    unsigned failures;      /* in a row, while draining */
-    uint64_t patience_ns;   /* while draining: this long without a success, and failures are final */
-    uint64_t success_ns;    /* the last success, or when draining began */
+    unsigned failures;      /* in a row, while draining; the first was at: */
+    uint64_t failing_ns;
+    uint64_t patience_ns;   /* while draining: failing for this long makes failures final */
     int64_t lost_records, lost_requests; /* given up because the time to stop was over */
     char last_error[256];
 };

@@ -1,4 +1,5 @@
-/* One thread for all timers: a heap by time, a condition variable, and the callback that runs now. */
+/* One thread for all timers: a heap by time, a condition variable, and the callback that runs now.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -122,7 +123,8 @@ static void *timers_main(void *arg)
     return NULL;
 }
 
-/* With all signals blocked: they are for the main thread. If it fails, the next arming tries again. */
+/* With all signals blocked: they are for the main thread. If it fails, the next arming tries again.
+ */
 static void start_thread(struct timers *all)
 {
     sigset_t every, before;

@@ -8,7 +8,8 @@
 #include "agent/base/clock.h"
 #include "agent/pipeline/graph.h"
 
-/* Calls `expr` until it is true; fails the test after 10 s. For what another thread is about to do. */
+/* Calls `expr` until it is true; fails the test after 10 s. For what another thread is about to do.
+ */
 #define assert_soon(expr)                                                                          \
     do {                                                                                           \
         uint64_t end_ns_ = clock_now_ns() + 10 * NS_PER_S;                                         \

@@ -1,4 +1,5 @@
-/* Fan-out: combinations of answers, masks of what is owed, answers that come later and from other threads. */
+/* Fan-out: combinations of answers, masks of what is owed, answers that come later and from other
+ * threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +62,8 @@ static struct fanout *leaves_new(struct leaf *leaves, unsigned n)
     return f;
 }
 
-/* One letter a branch: O, T (retry), J (reject); small = answered later, in the order given by `order`. */
+/* One letter a branch: O, T (retry), J (reject); small = answered later, in the order given by
+ * `order`. */
 static const struct {
     const char *answers, *order;
     enum verdict verdict;
@@ -214,7 +216,8 @@ static void test_two_levels(void **state)
     fanout_free(right);
 }
 
-/* A branch that answers RETRY without touching `owed` (a memory limit, say) owes all of its leaves. */
+/* A branch that answers RETRY without touching `owed` (a memory limit, say) owes all of its leaves.
+ */
 static void test_refusal_above_the_leaves(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Graphs of fake components: who is made, how data flows, the order of start and stop, and what is undone. */
+/* Graphs of fake components: who is made, how data flows, the order of start and stop, and what is
+ * undone. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,8 +21,8 @@ static void note(const char *what, const struct component *c)
 {
     size_t n = strlen(diary);
     const char *pipeline = c->logger.pipeline;
-    snprintf(diary + n, sizeof(diary) - n, "%s%s %s%s%s", n ? ", " : "", what, c->id, pipeline ? "@" : "",
-             pipeline ? pipeline : "");
+    snprintf(diary + n, sizeof(diary) - n, "%s%s %s%s%s", n ? ", " : "", what, c->id,
+             pipeline ? "@" : "", pipeline ? pipeline : "");
 }
 
 struct fake {
@@ -44,8 +45,9 @@ static struct fake *find(const char *id, unsigned n)
 
 static const struct component_type types[KIND_COUNT];
 
-static int fake_create_kind(const struct component_args *args, enum component_kind kind, const struct component_type *type,
-                            struct component **ret, struct err *reterr)
+static int fake_create_kind(const struct component_args *args, enum component_kind kind,
+                            const struct component_type *type, struct component **ret,
+                            struct err *reterr)
 {
     (void)kind;
     if (fail_create && strcmp(args->id, fail_create) == 0)
@@ -61,7 +63,8 @@ static int fake_create_kind(const struct component_args *args, enum component_ki
 static int fake_start(struct component *c, struct err *reterr)
 {
     note("start", c);
-    return fail_start && strcmp(c->id, fail_start) == 0 ? err_set(reterr, -EADDRINUSE, "no luck") : 0;
+    return fail_start && strcmp(c->id, fail_start) == 0 ? err_set(reterr, -EADDRINUSE, "no luck")
+                                                        : 0;
 }
 
 static void fake_stop(struct component *c, uint64_t deadline_ns)
@@ -115,7 +118,8 @@ static enum verdict fake_take(struct component *c, struct batch *b, struct ack *
     return v;
 }
 
-static enum verdict fake_send(struct component *c, const struct batch *b, uint64_t deadline_ns, struct outcome *out)
+static enum verdict fake_send(struct component *c, const struct batch *b, uint64_t deadline_ns,
+                              struct outcome *out)
 {
     (void)deadline_ns;
     *out = (struct outcome){0};
@@ -131,10 +135,11 @@ static const struct exporter_settings *fake_settings(const void *config)
     return &settings;
 }
 
-#define CREATE(kind)                                                                                                   \
-    static int create_##kind(const struct component_args *a, struct component **ret, struct err *reterr)               \
-    {                                                                                                                  \
-        return fake_create_kind(a, kind, &types[kind], ret, reterr);                                                   \
+#define CREATE(kind)                                                                               \
+    static int create_##kind(const struct component_args *a, struct component **ret,               \
+                             struct err *reterr)                                                   \
+    {                                                                                              \
+        return fake_create_kind(a, kind, &types[kind], ret, reterr);                               \
     }
 CREATE(KIND_RECEIVER)
 CREATE(KIND_PROCESSOR)
@@ -143,29 +148,68 @@ CREATE(KIND_EXPORTER)
 CREATE(KIND_EXTENSION)
 
 static const struct component_type types[KIND_COUNT] = {
-    [KIND_RECEIVER] = {.kind = KIND_RECEIVER, .name = "r", .emits = SIGNALS_ALL, .create = create_KIND_RECEIVER,
-                       .start = fake_start, .stop = fake_stop, .destroy = fake_destroy},
-    [KIND_PROCESSOR] = {.kind = KIND_PROCESSOR, .name = "p", .accepts = SIGNALS_ALL, .create = create_KIND_PROCESSOR,
-                        .start = fake_start, .stop = fake_stop, .destroy = fake_destroy, .consume = fake_pass},
-    [KIND_CONNECTOR] = {.kind = KIND_CONNECTOR, .name = "c", .accepts = SIGNALS_ALL, .emits = SIGNALS_ALL,
-                        .create = create_KIND_CONNECTOR, .start = fake_start, .stop = fake_stop,
-                        .destroy = fake_destroy, .consume = fake_connect},
-    [KIND_EXPORTER] = {.kind = KIND_EXPORTER, .name = "e", .accepts = SIGNALS_ALL, .create = create_KIND_EXPORTER,
-                       .start = fake_start, .stop = fake_stop, .destroy = fake_destroy, .consume = fake_take},
-    [KIND_EXTENSION] = {.kind = KIND_EXTENSION, .name = "x", .create = create_KIND_EXTENSION, .start = fake_start,
-                        .stop = fake_stop, .destroy = fake_destroy, .ready = fake_ready, .capability = fake_capability},
+    [KIND_RECEIVER] = {.kind = KIND_RECEIVER,
+                       .name = "r",
+                       .emits = SIGNALS_ALL,
+                       .create = create_KIND_RECEIVER,
+                       .start = fake_start,
+                       .stop = fake_stop,
+                       .destroy = fake_destroy},
+    [KIND_PROCESSOR] = {.kind = KIND_PROCESSOR,
+                        .name = "p",
+                        .accepts = SIGNALS_ALL,
+                        .create = create_KIND_PROCESSOR,
+                        .start = fake_start,
+                        .stop = fake_stop,
+                        .destroy = fake_destroy,
+                        .consume = fake_pass},
+    [KIND_CONNECTOR] = {.kind = KIND_CONNECTOR,
+                        .name = "c",
+                        .accepts = SIGNALS_ALL,
+                        .emits = SIGNALS_ALL,
+                        .create = create_KIND_CONNECTOR,
+                        .start = fake_start,
+                        .stop = fake_stop,
+                        .destroy = fake_destroy,
+                        .consume = fake_connect},
+    [KIND_EXPORTER] = {.kind = KIND_EXPORTER,
+                       .name = "e",
+                       .accepts = SIGNALS_ALL,
+                       .create = create_KIND_EXPORTER,
+                       .start = fake_start,
+                       .stop = fake_stop,
+                       .destroy = fake_destroy,
+                       .consume = fake_take},
+    [KIND_EXTENSION] = {.kind = KIND_EXTENSION,
+                        .name = "x",
+                        .create = create_KIND_EXTENSION,
+                        .start = fake_start,
+                        .stop = fake_stop,
+                        .destroy = fake_destroy,
+                        .ready = fake_ready,
+                        .capability = fake_capability},
 };
 
-static int create_queued(const struct component_args *a, struct component **ret, struct err *reterr);
-static const struct component_type queued_type = {.kind = KIND_EXPORTER, .name = "q", .accepts = SIGNALS_ALL,
-    .create = create_queued, .start = fake_start, .stop = fake_stop, .destroy = fake_destroy, .send = fake_send,
-    .settings = fake_settings};
+static int create_queued(const struct component_args *a, struct component **ret,
+                         struct err *reterr);
+static const struct component_type queued_type = {.kind = KIND_EXPORTER,
+                                                  .name = "q",
+                                                  .accepts = SIGNALS_ALL,
+                                                  .create = create_queued,
+                                                  .start = fake_start,
+                                                  .stop = fake_stop,
+                                                  .destroy = fake_destroy,
+                                                  .send = fake_send,
+                                                  .settings = fake_settings};
 static int create_queued(const struct component_args *a, struct component **ret, struct err *reterr)
 {
     return fake_create_kind(a, KIND_EXPORTER, &queued_type, ret, reterr);
 }
-static const struct component_type traces_only = {.kind = KIND_EXPORTER, .name = "t", .accepts = SIGNAL_BIT(SIGNAL_TRACES),
-    .create = create_queued, .destroy = fake_destroy};
+static const struct component_type traces_only = {.kind = KIND_EXPORTER,
+                                                  .name = "t",
+                                                  .accepts = SIGNAL_BIT(SIGNAL_TRACES),
+                                                  .create = create_queued,
+                                                  .destroy = fake_destroy};
 
 /* ---- settings out of one line: "traces/a: r p -> e c; metrics: c -> e; x y" (extensions) ---- */
 
@@ -201,7 +245,8 @@ static const struct component_settings *settings_of(struct world *w, const char 
         if (strcmp(w->components[i].id, id) == 0)
             return &w->components[i];
     struct component_settings *s = &w->components[w->ncomponents++];
-    *s = (struct component_settings){.id = id, .type = type_of(*id), .pos = {"c.yaml", (int)w->ncomponents, 3}};
+    *s = (struct component_settings){
+        .id = id, .type = type_of(*id), .pos = {"c.yaml", (int)w->ncomponents, 3}};
     return s;
 }
 
@@ -285,13 +330,16 @@ static void test_life(void **state)
     assert_int_equal(build(&w, "traces: r p1 p2 -> e; x1 x2"), 0);
     assert_diary("create x1, create x2, create e, create p2@traces, create p1@traces, create r");
     assert_int_equal(graph_start(w.graph, &e), 0);
-    assert_diary("start x1, start x2, start e, start p2@traces, start p1@traces, start r, ready x1, ready x2");
+    assert_diary("start x1, start x2, start e, start p2@traces, start p1@traces, start r, ready "
+                 "x1, ready x2");
     graph_stop(w.graph, in_ms(1000));
-    assert_diary("unready x1, unready x2, stop r, stop p1@traces, stop p2@traces, stop e, stop x2, stop x1");
+    assert_diary(
+        "unready x1, unready x2, stop r, stop p1@traces, stop p2@traces, stop e, stop x2, stop x1");
     graph_stop(w.graph, in_ms(1000));
     assert_diary("");
     graph_free(TAKE_PTR(w.graph));
-    assert_diary("destroy r, destroy p2@traces, destroy p1@traces, destroy e, destroy x1, destroy x2");
+    assert_diary(
+        "destroy r, destroy p2@traces, destroy p1@traces, destroy e, destroy x1, destroy x2");
     end(&w);
 }
 
@@ -339,7 +387,8 @@ static void test_failed_start_is_undone(void **state)
         {"e", "cannot start pipelines: failed to start \"e\" exporter: no luck",
          "start x1, start x2, start e, stop e, stop x2, stop x1"},
         {"r", "cannot start pipelines: failed to start \"r\" receiver: no luck",
-         "start x1, start x2, start e, start p@logs, start r, stop r, stop p@logs, stop e, stop x2, stop x1"},
+         "start x1, start x2, start e, start p@logs, start r, stop r, stop p@logs, stop e, stop "
+         "x2, stop x1"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct world w;
@@ -367,7 +416,8 @@ static void test_failed_create(void **state)
     assert_null(w.graph);
     assert_diary("create e, create r, destroy r, destroy e"); /* goes on, to find all mistakes */
     assert_int_equal(w.errs.n, 1);
-    assert_non_null(strstr(w.errs.items[0].text, "failed to create \"p\" processor, in pipeline \"traces\": is wrong"));
+    assert_non_null(strstr(w.errs.items[0].text,
+                           "failed to create \"p\" processor, in pipeline \"traces\": is wrong"));
     assert_int_equal(w.errs.items[0].line, 2);
     end(&w);
 }
@@ -379,7 +429,8 @@ static void test_cycles(void **state)
         const char *config, *text; /* text NULL = good */
     } cases[] = {
         {"traces/a: r c1 -> c2;traces/b: c2 -> c1 e",
-         "cycle detected: connector \"c2\" (traces to traces) -> connector \"c1\" (traces to traces) -> connector \"c2\" (traces to traces)"},
+         "cycle detected: connector \"c2\" (traces to traces) -> connector \"c1\" (traces to "
+         "traces) -> connector \"c2\" (traces to traces)"},
         {"traces: r -> c1;logs: c1 c2 -> c2",
          "cycle detected: connector \"c2\" (logs to logs) -> connector \"c2\" (logs to logs)"},
         {"traces: r -> c1 c2;logs/a: c1 -> e;logs/b: c2 -> e", NULL},
@@ -427,12 +478,15 @@ static void test_instances_and_flow(void **state)
     assert_int_equal(emit("r", SIGNAL_LOGS, 1, &ack), VERDICT_OK);
     assert_int_equal(find("e1", 0)->records[SIGNAL_LOGS], 1);
     const char *labels = "otel_signal=\"traces\",processor=\"p\"";
-    assert_int_equal(metric_value(metric_counter(w.host, "otelcol_processor_incoming_items", "", labels)), 3);
-    assert_int_equal(metric_value(metric_counter(w.host, "otelcol_processor_outgoing_items", "", labels)), 3);
+    assert_int_equal(
+        metric_value(metric_counter(w.host, "otelcol_processor_incoming_items", "", labels)), 3);
+    assert_int_equal(
+        metric_value(metric_counter(w.host, "otelcol_processor_outgoing_items", "", labels)), 3);
     end(&w);
 }
 
-/* Every edge to an exporter has a bit of its own, whatever lies between: repeated offers find only those that refused. */
+/* Every edge to an exporter has a bit of its own, whatever lies between: repeated offers find only
+ * those that refused. */
 static void test_masks(void **state)
 {
     (void)state;
@@ -440,14 +494,17 @@ static void test_masks(void **state)
     for (unsigned refusing = 0; refusing < 16; refusing++) {
         struct world w;
         struct ack ack = {0};
-        assert_int_equal(build(&w, "traces/1: r p -> e1 c;traces/2: r -> e2;metrics: c p -> e3 e4"), 0);
+        assert_int_equal(build(&w, "traces/1: r p -> e1 c;traces/2: r -> e2;metrics: c p -> e3 e4"),
+                         0);
         for (unsigned i = 0; i < 4; i++)
             find(exporters[i], 0)->verdict = (refusing >> i) & 1 ? VERDICT_RETRY : VERDICT_OK;
         assert_int_equal(emit("r", SIGNAL_TRACES, 1, &ack), refusing ? VERDICT_RETRY : VERDICT_OK);
         for (unsigned i = 0; i < 4; i++)
             find(exporters[i], 0)->verdict = VERDICT_OK;
         if (refusing)
-            assert_int_equal(component_emit(&find("r", 0)->base, fake_batch(SIGNAL_TRACES, 1), &ack), VERDICT_OK);
+            assert_int_equal(
+                component_emit(&find("r", 0)->base, fake_batch(SIGNAL_TRACES, 1), &ack),
+                VERDICT_OK);
         for (unsigned i = 0; i < 4; i++) {
             const struct fake *f = find(exporters[i], 0);
             assert_int_equal(f->records[SIGNAL_TRACES] + f->records[SIGNAL_METRICS], 1);
@@ -469,7 +526,9 @@ static void test_one_queue_per_signal(void **state)
     graph_stop(w.graph, in_ms(10000));
     assert_int_equal(metric_value(metric_counter(w.host, "fake_sent", "", "traces")), 4);
     assert_int_equal(metric_value(metric_counter(w.host, "fake_sent", "", "logs")), 7);
-    assert_int_equal(metric_value(metric_counter(w.host, "otelcol_exporter_sent_spans", "", "exporter=\"q\"")), 4);
+    assert_int_equal(
+        metric_value(metric_counter(w.host, "otelcol_exporter_sent_spans", "", "exporter=\"q\"")),
+        4);
     end(&w);
 }
 

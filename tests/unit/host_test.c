@@ -178,7 +178,9 @@ static void test_page(void **state)
     metric_set(a, -5);
     metric_observe(h, "m_c", "Third.", "q=\"1\"", read_seven, &old);
     metric_observe(h, "m_c", "Third.", "q=\"1\"", read_seven, &new);
-    assert_int_equal(host_set_resource(h, (const char *const[]){"service.name", "a\"b\\c\nd", "9x-y", "z", NULL}), 0);
+    assert_int_equal(host_set_resource(
+                         h, (const char *const[]){"service.name", "a\"b\\c\nd", "9x-y", "z", NULL}),
+                     0);
     _cleanup_free_ char *text = page(h);
     const char *want = "# HELP m_a First.\n# TYPE m_a gauge\nm_a -5\n"
                        "# HELP m_b Second.\n# TYPE m_b counter\nm_b{x=\"1\"} 0\nm_b{x=\"2\"} 7\n"
@@ -208,9 +210,15 @@ static void test_receiver_metrics(void **state)
     metric_add(m.refused, 2);
     metric_add(m.failed, 3);
     _cleanup_free_ char *text = page(h);
-    assert_non_null(strstr(text, "\notelcol_receiver_accepted_metric_points{receiver=\"otlp/x\",transport=\"grpc\"} 1\n"));
-    assert_non_null(strstr(text, "\notelcol_receiver_refused_metric_points{receiver=\"otlp/x\",transport=\"grpc\"} 2\n"));
-    assert_non_null(strstr(text, "\notelcol_receiver_failed_metric_points{receiver=\"otlp/x\",transport=\"grpc\"} 3\n"));
+    assert_non_null(strstr(
+        text,
+        "\notelcol_receiver_accepted_metric_points{receiver=\"otlp/x\",transport=\"grpc\"} 1\n"));
+    assert_non_null(strstr(
+        text,
+        "\notelcol_receiver_refused_metric_points{receiver=\"otlp/x\",transport=\"grpc\"} 2\n"));
+    assert_non_null(strstr(
+        text,
+        "\notelcol_receiver_failed_metric_points{receiver=\"otlp/x\",transport=\"grpc\"} 3\n"));
 }
 
 static void test_labels(void **state)

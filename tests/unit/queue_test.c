@@ -16,17 +16,18 @@ struct sink {
     struct component base;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool shut;               /* the gate */
+    bool shut; /* the gate */
     bool stopped;
     unsigned inside, most_inside, calls, passed;
-    uint32_t records;        /* of batches answered OK */
-    uint32_t poison;         /* batches of this many records are refused for ever */
+    uint32_t records; /* of batches answered OK */
+    uint32_t poison;  /* batches of this many records are refused for ever */
     enum verdict verdict;
     struct outcome outcome;
-    uint64_t deadline_ns;    /* of the last call */
+    uint64_t deadline_ns; /* of the last call */
 };
 
-static enum verdict sink_send(struct component *c, const struct batch *b, uint64_t deadline_ns, struct outcome *out)
+static enum verdict sink_send(struct component *c, const struct batch *b, uint64_t deadline_ns,
+                              struct outcome *out)
 {
     struct sink *s = container_of(c, struct sink, base);
     pthread_mutex_lock(&s->lock);
@@ -37,7 +38,8 @@ static enum verdict sink_send(struct component *c, const struct batch *b, uint64
     pthread_cond_broadcast(&s->changed);
     while (s->shut && !s->stopped)
         pthread_cond_wait(&s->changed, &s->lock);
-    enum verdict v = s->stopped || (s->poison && b->records == s->poison) ? VERDICT_RETRY : s->verdict;
+    enum verdict v =
+        s->stopped || (s->poison && b->records == s->poison) ? VERDICT_RETRY : s->verdict;
     *out = s->outcome;
     s->inside--;
     s->passed++;
@@ -58,7 +60,8 @@ static void sink_stop(struct component *c, uint64_t deadline_ns)
     pthread_mutex_unlock(&s->lock);
 }
 
-static const struct component_type sink_type = {.kind = KIND_EXPORTER, .name = "sink", .send = sink_send, .stop = sink_stop};
+static const struct component_type sink_type = {
+    .kind = KIND_EXPORTER, .name = "sink", .send = sink_send, .stop = sink_stop};
 
 static void sink_set(struct sink *s, bool shut, enum verdict v)
 {
@@ -109,7 +112,10 @@ static int setup(void **state)
     pthread_cond_init(&f->sink.changed, NULL);
     f->queue_settings = (struct queue_settings){.num_consumers = 2, .queue_size = 4};
     f->settings = (struct exporter_settings){.queue = &f->queue_settings,
-        .retry = {.enabled = true, .initial_interval_ns = HOUR_NS, .max_interval_ns = HOUR_NS, .multiplier = 1.5}};
+                                             .retry = {.enabled = true,
+                                                       .initial_interval_ns = HOUR_NS,
+                                                       .max_interval_ns = HOUR_NS,
+                                                       .multiplier = 1.5}};
     exporter_metrics_get(f->host, "sink/x", SIGNAL_TRACES, &f->metrics);
     *state = f;
     return 0;
@@ -146,7 +152,8 @@ static void offer_ok(struct fixture *f, uint32_t records)
 
 static int64_t gauge(struct fixture *f, const char *name)
 {
-    return metric_value(metric_gauge(f->host, name, "", "data_type=\"traces\",exporter=\"sink/x\""));
+    return metric_value(
+        metric_gauge(f->host, name, "", "data_type=\"traces\",exporter=\"sink/x\""));
 }
 
 /* ---- queue ---- */
@@ -198,8 +205,10 @@ static void test_sizers(void **state)
         uint32_t records[4];
         unsigned fit;
     } cases[] = {
-        {SIZER_REQUESTS, 3, {500, 500, 500, 500}, 3}, {SIZER_ITEMS, 10, {4, 6, 1, 1}, 2},
-        {SIZER_ITEMS, 10, {4, 5, 1, 1}, 3},           {SIZER_BYTES, 3, {9, 9, 9, 9}, 3}, /* each is one byte long */
+        {SIZER_REQUESTS, 3, {500, 500, 500, 500}, 3},
+        {SIZER_ITEMS, 10, {4, 6, 1, 1}, 2},
+        {SIZER_ITEMS, 10, {4, 5, 1, 1}, 3},
+        {SIZER_BYTES, 3, {9, 9, 9, 9}, 3},   /* each is one byte long */
         {SIZER_ITEMS, 10, {11, 1, 1, 1}, 1}, /* too large for the queue: alone it may pass */
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -223,7 +232,8 @@ static void test_block_on_overflow(void **state)
 {
     struct fixture *f = *state;
     struct fake_ack acks[6];
-    f->queue_settings = (struct queue_settings){.num_consumers = 1, .queue_size = 1, .block_on_overflow = true};
+    f->queue_settings =
+        (struct queue_settings){.num_consumers = 1, .queue_size = 1, .block_on_overflow = true};
     start(f);
     sink_set(&f->sink, true, VERDICT_OK);
     offer_ok(f, 1);
@@ -243,7 +253,8 @@ static void test_block_on_overflow(void **state)
 static void block_on_overflow_at_stop(struct fixture *f, bool inside)
 {
     struct fake_ack ack;
-    f->queue_settings = (struct queue_settings){.num_consumers = 1, .queue_size = 1, .block_on_overflow = true};
+    f->queue_settings =
+        (struct queue_settings){.num_consumers = 1, .queue_size = 1, .block_on_overflow = true};
     start(f);
     sink_set(&f->sink, true, VERDICT_OK);
     offer_ok(f, 1);
@@ -296,14 +307,26 @@ static void test_unqueued_answers(void **state)
         struct outcome from, to;
     } cases[] = {
         {false, VERDICT_OK, {.rejected = 2, .message = "two"}, {.message = ""}},
-        {false, VERDICT_RETRY, {.status = 8, .retry_after_ms = 3000, .message = "slow"},
+        {false,
+         VERDICT_RETRY,
+         {.status = 8, .retry_after_ms = 3000, .message = "slow"},
          {.status = 8, .retry_after_ms = 3000, .message = "slow"}},
-        {false, VERDICT_RETRY, {.status = 8, .retry_after_ms = 3000, .retry_after_own = true, .message = "slow"},
+        {false,
+         VERDICT_RETRY,
+         {.status = 8, .retry_after_ms = 3000, .retry_after_own = true, .message = "slow"},
          {.status = 8, .message = "slow"}},
-        {false, VERDICT_REJECT, {.status = 16, .message = "who"}, {.status = 16, .message = "Permanent error: who"}},
-        {true, VERDICT_REJECT, {.status = 3, .message = "what"},
+        {false,
+         VERDICT_REJECT,
+         {.status = 16, .message = "who"},
+         {.status = 16, .message = "Permanent error: who"}},
+        {true,
+         VERDICT_REJECT,
+         {.status = 3, .message = "what"},
          {.status = 3, .message = "not retryable error: Permanent error: what"}},
-        {true, VERDICT_RETRY, {.status = 14, .message = "gone"}, {.status = 14, .message = "no more retries left: gone"}},
+        {true,
+         VERDICT_RETRY,
+         {.status = 14, .message = "gone"},
+         {.status = 14, .message = "no more retries left: gone"}},
     };
     f->settings.queue = NULL;
     f->settings.retry.max_elapsed_time_ns = MS(1); /* no second attempt */
@@ -390,7 +413,8 @@ static void test_attempt_deadline(void **state)
     uint64_t before = clock_now_ns();
     offer_ok(f, 1);
     sink_wait(&f->sink, &f->sink.passed, 1);
-    assert_in_range(SINK(f, deadline_ns), before + (uint64_t)HOUR_NS, clock_now_ns() + (uint64_t)HOUR_NS);
+    assert_in_range(SINK(f, deadline_ns), before + (uint64_t)HOUR_NS,
+                    clock_now_ns() + (uint64_t)HOUR_NS);
 }
 
 /* ---- stop ---- */

@@ -11,8 +11,12 @@
 
 #define MS(n) ((int64_t)(n) * (int64_t)NS_PER_MS)
 
-static const struct retry_settings settings = {.enabled = true, .initial_interval_ns = MS(100),
-    .max_interval_ns = MS(300), .max_elapsed_time_ns = MS(1000), .multiplier = 1.5, .randomization_factor = 0.5};
+static const struct retry_settings settings = {.enabled = true,
+                                               .initial_interval_ns = MS(100),
+                                               .max_interval_ns = MS(300),
+                                               .max_elapsed_time_ns = MS(1000),
+                                               .multiplier = 1.5,
+                                               .randomization_factor = 0.5};
 
 static void test_pauses_grow_to_the_maximum(void **state)
 {
@@ -34,7 +38,8 @@ static void test_pauses_grow_to_the_maximum(void **state)
     }
 }
 
-/* The next attempt may be at most max_elapsed_time after the first; else it is given up at once, without the pause. */
+/* The next attempt may be at most max_elapsed_time after the first; else it is given up at once,
+ * without the pause. */
 static void test_gives_up_at_once(void **state)
 {
     (void)state;
@@ -43,9 +48,9 @@ static void test_gives_up_at_once(void **state)
         uint32_t retry_after_ms;
         bool again;
     } cases[] = {
-        {0, 0, true},           {MS(900), 0, true}, {MS(900) + 1, 0, false}, {MS(2000), 0, false},
-        {0, 1000, true},        {0, 1001, false},   {MS(500), 500, true},    {MS(500), 501, false},
-        {MS(500), 20, true},
+        {0, 0, true},         {MS(900), 0, true},    {MS(900) + 1, 0, false},
+        {MS(2000), 0, false}, {0, 1000, true},       {0, 1001, false},
+        {MS(500), 500, true}, {MS(500), 501, false}, {MS(500), 20, true},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct backoff b;
@@ -108,19 +113,33 @@ static void test_settings_check(void **state)
     } cases[] = {
         {NULL, {.retry = settings}, {1, 1, 0, false, false}},
         {NULL, {.timeout_ns = MS(5), .retry = {.enabled = true}}, {1, 1, 0, false, false}},
-        {NULL, {.retry = {.enabled = false, .multiplier = -1, .max_elapsed_time_ns = -1}}, {1, 1, 0, false, false}},
+        {NULL,
+         {.retry = {.enabled = false, .multiplier = -1, .max_elapsed_time_ns = -1}},
+         {1, 1, 0, false, false}},
         {"timeout", {.timeout_ns = -1}, {1, 1, 0, false, false}},
         {"sending_queue::num_consumers", {.timeout_ns = 0}, {0, 1, 0, false, false}},
         {"sending_queue::queue_size", {.timeout_ns = 0}, {1, -3, 0, false, false}},
-        {"retry_on_failure::initial_interval", {.retry = {.enabled = true, .initial_interval_ns = -1}}, {1, 1, 0, false, false}},
-        {"retry_on_failure::max_interval", {.retry = {.enabled = true, .max_interval_ns = -1}}, {1, 1, 0, false, false}},
-        {"retry_on_failure::randomization_factor", {.retry = {.enabled = true, .randomization_factor = 1.1}}, {1, 1, 0, false, false}},
-        {"retry_on_failure::multiplier", {.retry = {.enabled = true, .multiplier = -0.1}}, {1, 1, 0, false, false}},
-        {"retry_on_failure::max_elapsed_time", {.retry = {.enabled = true, .max_elapsed_time_ns = -1}}, {1, 1, 0, false, false}},
+        {"retry_on_failure::initial_interval",
+         {.retry = {.enabled = true, .initial_interval_ns = -1}},
+         {1, 1, 0, false, false}},
+        {"retry_on_failure::max_interval",
+         {.retry = {.enabled = true, .max_interval_ns = -1}},
+         {1, 1, 0, false, false}},
+        {"retry_on_failure::randomization_factor",
+         {.retry = {.enabled = true, .randomization_factor = 1.1}},
+         {1, 1, 0, false, false}},
+        {"retry_on_failure::multiplier",
+         {.retry = {.enabled = true, .multiplier = -0.1}},
+         {1, 1, 0, false, false}},
         {"retry_on_failure::max_elapsed_time",
-         {.retry = {.enabled = true, .initial_interval_ns = MS(5), .max_elapsed_time_ns = MS(4)}}, {1, 1, 0, false, false}},
+         {.retry = {.enabled = true, .max_elapsed_time_ns = -1}},
+         {1, 1, 0, false, false}},
         {"retry_on_failure::max_elapsed_time",
-         {.retry = {.enabled = true, .max_interval_ns = MS(5), .max_elapsed_time_ns = MS(4)}}, {1, 1, 0, false, false}},
+         {.retry = {.enabled = true, .initial_interval_ns = MS(5), .max_elapsed_time_ns = MS(4)}},
+         {1, 1, 0, false, false}},
+        {"retry_on_failure::max_elapsed_time",
+         {.retry = {.enabled = true, .max_interval_ns = MS(5), .max_elapsed_time_ns = MS(4)}},
+         {1, 1, 0, false, false}},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct exporter_settings s = cases[i].s;
@@ -138,9 +157,12 @@ static void test_settings_check(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pauses_grow_to_the_maximum), cmocka_unit_test(test_gives_up_at_once),
-        cmocka_unit_test(test_server_wish),                cmocka_unit_test(test_never_spins),
-        cmocka_unit_test(test_random_spreads),             cmocka_unit_test(test_settings_check),
+        cmocka_unit_test(test_pauses_grow_to_the_maximum),
+        cmocka_unit_test(test_gives_up_at_once),
+        cmocka_unit_test(test_server_wish),
+        cmocka_unit_test(test_never_spins),
+        cmocka_unit_test(test_random_spreads),
+        cmocka_unit_test(test_settings_check),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
