@@ -152,6 +152,7 @@ struct config *config_load(const struct config_source *sources, size_t n, struct
 struct config *config_load_text(const char *name, const char *text, struct cfg_errors *errs)
 {
     struct loader l = {.c = new_config(), .errs = errs};
+    size_t before = errs->n + errs->dropped;
     const char *copy = l.c ? arena_strdup(l.c->arena, name) : NULL;
     if (!copy) {
         fail(&l, NULL, "%s", "out of memory");
@@ -159,7 +160,7 @@ struct config *config_load_text(const char *name, const char *text, struct cfg_e
     }
     if (add_text(&l, copy, text, strlen(text)) == 0)
         finish(&l);
-    return l.c->root ? l.c : config_free(l.c);
+    return errs->n + errs->dropped == before ? l.c : config_free(l.c);
 }
 
 struct config *config_free(struct config *c)

@@ -2,31 +2,30 @@
 #include "agent/config/errors.h"
 
 #include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
 
 #define MAX_ERRORS 100
 
 static struct err *new_item(struct cfg_errors *e)
 {
-    if (e->n == e->cap) {
+    if (e->n < MAX_ERRORS && e->n == e->cap) {
         size_t cap = e->cap ? 2 * e->cap : 4;
-        struct err *items = e->n < MAX_ERRORS ? realloc(e->items, cap * sizeof(*items)) : NULL;
-        if (!items) {
-            e->dropped++;
-            return NULL;
+        struct err *items = realloc(e->items, cap * sizeof(*items));
+        if (items) {
+            e->items = items;
+            e->cap = cap;
         }
-        e->items = items;
-        e->cap = cap;
     }
-    struct err *item = &e->items[e->n++];
-    memset(item, 0, sizeof(*item));
-    return item;
+    if (e->n == MAX_ERRORS || e->n == e->cap) {
+        e->dropped++;
+        return NULL;
+    }
+    return memset(&e->items[e->n++], 0, sizeof(*e->items));
 }
 
 void cfg_error(struct cfg_errors *e, struct cfg_pos pos, const char *path, const char *fmt, ...)
 {
-    struct err *item = e->n < MAX_ERRORS ? new_item(e) : NULL;
+    struct err *item = new_item(e);
     if (!item)
         return;
     snprintf(item->path, sizeof(item->path), "%s", path ? path : "");

@@ -21,7 +21,7 @@ static bool is_plain(const char *text)
         return false;
     size_t len = strlen(text);
     for (const char *p = text; *p; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f || (*p == '$' && p[1] == '{'))
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
             return false;
     return !strstr(text, ": ") && !strstr(text, " #") && text[len - 1] != ':' &&
            !isspace((unsigned char)text[len - 1]);
@@ -46,16 +46,39 @@ static void print_quoted(FILE *f, const char *text)
     fputc('"', f);
 }
 
-/* A string with the known secrets blanked out. */
-static void print_string(FILE *f, const char *text)
+static void print_text(FILE *f, const char *text)
 {
-    _cleanup_buf_ struct buf *b = secrets_active() ? buf_new(0) : NULL;
-    if (b && secrets_redact(bytes_str(text), b) == 0 && buf_str(b))
-        text = buf_str(b);
     if (is_plain(text))
         fputs(text, f);
     else
         print_quoted(f, text);
+}
+
+/* Doubles the "$" that reading would take for an escape or a reference. */
+static int escape_dollars(struct bytes text, struct buf *out)
+{
+    int r = 0;
+    for (size_t i = 0, run; r == 0 && i < text.len; i += run) {
+        for (run = 0; i + run < text.len && text.data[i + run] == '$';)
+            run++;
+        bool matters = run > 1 || (run == 1 && i + 1 < text.len && text.data[i + 1] == '{');
+        if (matters)
+            r = buf_append(out, text.data + i, run);
+        run = run ? run : 1;
+        if (r == 0)
+            r = buf_append(out, text.data + i, run);
+    }
+    return r;
+}
+
+/* A string value: secrets blanked out, "$" escaped. */
+static void print_string(FILE *f, const char *text)
+{
+    _cleanup_buf_ struct buf *shown = buf_new(0);
+    _cleanup_buf_ struct buf *escaped = buf_new(0);
+    if (shown && escaped && secrets_redact(bytes_str(text), shown) == 0 &&
+        escape_dollars(buf_bytes(shown), escaped) == 0 && buf_str(escaped))
+        print_text(f, buf_str(escaped));
 }
 
 static void print_double(FILE *f, double d)
@@ -83,7 +106,7 @@ static void print_items(FILE *f, const struct cfg_value *v, int indent)
     for (size_t i = 0; i < v->n; i++) {
         print_indent(f, indent);
         if (v->type == CFG_MAP)
-            print_string(f, v->keys[i]);
+            print_text(f, v->keys[i]);
         fputs(v->type == CFG_MAP ? ":" : "-", f);
         print_value(f, v->items[i], indent + 2);
     }
@@ -172,7 +195,7 @@ static void print_map(FILE *f, const struct cfg_field *elem, const struct cfg_ma
     fputs(map->n ? "\n" : " {}\n", f);
     for (size_t i = 0; i < map->n; i++) {
         print_indent(f, indent);
-        print_string(f, map->keys[i]);
+        print_text(f, map->keys[i]);
         fputc(':', f);
         print_one(f, elem, (const char *)map->values + i * size, indent + 2);
     }

@@ -32,7 +32,7 @@ const struct cfg_value *cfg_get(const struct cfg_value *v, const char *key)
 }
 
 /* The value whose key is the first `len` bytes of `key`. */
-static const struct cfg_value *get_part(const struct cfg_value *v, const char *key, size_t len)
+static const struct cfg_value *get_key(const struct cfg_value *v, const char *key, size_t len)
 {
     if (v->type != CFG_MAP)
         return NULL;
@@ -40,6 +40,25 @@ static const struct cfg_value *get_part(const struct cfg_value *v, const char *k
         if (strncmp(v->keys[i], key, len) == 0 && v->keys[i][len] == 0)
             return v->items[i];
     return NULL;
+}
+
+/* The value at "key", "key[3]" or "key[3][0]", which is `len` bytes long. */
+static const struct cfg_value *get_part(const struct cfg_value *v, const char *part, size_t len)
+{
+    const char *bracket = memchr(part, '[', len), *end = part + len;
+    const struct cfg_value *found = get_key(v, part, len);
+    if (found || !bracket)
+        return found;
+    v = bracket > part ? get_key(v, part, (size_t)(bracket - part)) : v;
+    while (v && bracket < end && *bracket == '[') {
+        char *close;
+        size_t i = strtoul(bracket + 1, &close, 10);
+        if (v->type != CFG_LIST || i >= v->n || *close != ']')
+            return NULL;
+        v = v->items[i];
+        bracket = close + 1;
+    }
+    return bracket == end ? v : NULL;
 }
 
 const struct cfg_value *cfg_find(const struct cfg_value *v, const char *path, bool *ret_exact)

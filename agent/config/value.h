@@ -38,7 +38,7 @@ struct cfg_value {
 
 /* The value under `key` of a map; NULL when absent or `v` is no map (or NULL). */
 const struct cfg_value *cfg_get(const struct cfg_value *v, const char *key);
-/* The value at "a::b::c" below `v`; the deepest one there is when *ret_exact is false. */
+/* The value at "a::b[2]::c" below `v`; the deepest one there is when *ret_exact is false. */
 const struct cfg_value *cfg_find(const struct cfg_value *v, const char *path, bool *ret_exact);
 const char *cfg_type_name(enum cfg_type t); /* "int", "string", "map" … as error texts say it */
 

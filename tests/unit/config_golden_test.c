@@ -1,4 +1,5 @@
-/* Every recorded configuration is read as the reference collector reads it, but for the listed differences. */
+/* Every recorded configuration is read as the reference collector reads it, but for the listed
+ * differences. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,60 +9,22 @@
 #include "agent/base/secrets.h"
 #include "agent/config/config.h"
 #include "tests/unit/config_show.h"
-
-#define MAX_COLUMNS 10
-
-/* C escapes, in place. */
-static char *unescape(char *s)
-{
-    char *out = s;
-    for (char *p = s; *p; p++) {
-        unsigned code = 0;
-        int n = 0;
-        if (*p != '\\') {
-            *out++ = *p;
-            continue;
-        }
-        switch (*++p) {
-        case 'n': *out++ = '\n'; break;
-        case 't': *out++ = '\t'; break;
-        case 'r': *out++ = '\r'; break;
-        case 'x':
-            assert_int_equal(sscanf(p + 1, "%2x%n", &code, &n), 1);
-            *out++ = (char)code;
-            p += n;
-            break;
-        default: *out++ = *p;
-        }
-    }
-    *out = 0;
-    return s;
-}
+#include "tests/unit/tsv.h"
 
 static void set_variable(char *text)
 {
     char *value = strchr(text, ' ');
     *value++ = 0;
-    setenv(text + 1, unescape(value), 1);
-}
-
-static size_t split(char *line, char **columns)
-{
-    size_t n = 0;
-    for (char *p; (p = strsep(&line, "\t"));) {
-        assert_true(n < MAX_COLUMNS);
-        columns[n++] = p;
-    }
-    return n;
+    setenv(text + 1, tsv_unescape(value), 1);
 }
 
 static void check_row(const char *name, int line, char **columns, size_t n, const char *want)
 {
-    struct config_source sources[MAX_COLUMNS] = {0};
+    struct config_source sources[TSV_COLUMNS] = {0};
     struct cfg_errors errs = {0};
     _cleanup_buf_ struct buf *got = buf_new(0);
     for (size_t i = 0; i < n; i++)
-        sources[i].uri = unescape(columns[i]);
+        sources[i].uri = tsv_unescape(columns[i]);
     struct config *c = config_load(sources, n, &errs);
     assert_true((c == NULL) == (errs.n > 0));
     if (c)
@@ -77,7 +40,7 @@ static void check_row(const char *name, int line, char **columns, size_t n, cons
 /* `answers`: how many columns at the end are answers; the last is motel's. */
 static void check_file(const char *name, size_t answers, int least)
 {
-    char path[300], *columns[MAX_COLUMNS];
+    char path[300], *columns[TSV_COLUMNS];
     _cleanup_free_ char *line = NULL;
     size_t size = 0;
     int number = 0, cases = 0;
@@ -87,14 +50,14 @@ static void check_file(const char *name, size_t answers, int least)
     clearenv();
     while (getline(&line, &size, f) > 0) {
         number++;
-        line[strcspn(line, "\n")] = 0;
         bool variable = *line == '#';
-        size_t n = split(line, columns);
+        size_t n = tsv_split(line, columns);
         if (variable)
             set_variable(columns[0]);
         if (n == 1)
             continue;
-        check_row(name, number, columns + variable, n - variable - answers, unescape(columns[n - 1]));
+        check_row(name, number, columns + variable, n - variable - answers,
+                  tsv_unescape(columns[n - 1]));
         cases++;
     }
     assert_true(cases >= least);
