@@ -249,7 +249,7 @@ int otlp_split_all(struct batch *in, uint32_t max_records, size_t max_bytes, str
         r = add_piece(&c, batch_ref(in));
     else
         r = cut_batch(&c, in);
-    *ret = c.pieces;
-    *ret_n = c.npieces;
+    *ret = r == 0 ? c.pieces : NULL;
+    *ret_n = r == 0 ? c.npieces : 0;
     return r;
 }

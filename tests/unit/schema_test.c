@@ -1,4 +1,4 @@
-/* The generated tables: order, numbers, names. Every field against the published descriptors: tests/golden/descriptors_test.py. */
+/* The generated tables: order, numbers, names. Every field against the published descriptors: tests/e2e/test_descriptors.py. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,11 +73,25 @@ static void test_descriptors(void **state)
     assert_int_equal(f->type, PROTOBUF_C_TYPE_BYTES);
 }
 
+/* A NUL in a text survives protobuf-c. */
+static void test_nul_in_text(void **state)
+{
+    (void)state;
+    const struct schema_message *m = schema_find("opentelemetry.proto.trace.v1.Span");
+    static const uint8_t wire[] = {0x2a, 3, 'a', 0, 'b'};
+    uint8_t again[16];
+    ProtobufCMessage *u = protobuf_c_message_unpack(m->descriptor, NULL, sizeof(wire), wire);
+    assert_int_equal(protobuf_c_message_pack(u, again), sizeof(wire));
+    assert_memory_equal(again, wire, sizeof(wire));
+    protobuf_c_message_free_unpacked(u, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_declaration_order), cmocka_unit_test(test_ids_and_enums),
         cmocka_unit_test(test_requests_nest_alike), cmocka_unit_test(test_descriptors),
+        cmocka_unit_test(test_nul_in_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
