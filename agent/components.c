@@ -6,6 +6,7 @@ extern const struct component_type receiver_nop;
 /* processors */
 /* connectors */
 /* exporters */
+extern const struct component_type exporter_debug;
 extern const struct component_type exporter_nop;
 /* extensions */
 
@@ -15,6 +16,7 @@ const struct component_type *const component_types[] = {
     /* processors */
     /* connectors */
     /* exporters */
+    &exporter_debug,
     &exporter_nop,
     /* extensions */
     NULL,

@@ -26,7 +26,7 @@ struct slot {
     const uint8_t *data;
     uint64_t value; /* the scalar, the length of `data`, or the number of elements */
 };
-#define ANY_STRING 1 /* AnyValue.string_value */
+#define ANY_STRING_VALUE 1 /* AnyValue.string_value */
 #define SMALL_FIELDS 8
 #define MAX_FIELDS 32
 
@@ -227,7 +227,7 @@ static void write_field(struct writer *w, const struct schema_message *m,
                                 : !s->from || (f->oneof < 0 && is_default(f, s)))
         return;
     if (m == w->any && is_secret_number(f, s->value)) {
-        put_name(w, schema_field(m, ANY_STRING), more);
+        put_name(w, schema_field(m, ANY_STRING_VALUE), more);
         put_string(w, bytes_str(SECRET_PLACEHOLDER));
         return;
     }
@@ -292,18 +292,21 @@ static void write_message(struct writer *w, const struct schema_message *m, stru
         write_large(w, m, msg);
 }
 
-static struct writer writer_on(struct buf *out, unsigned flags)
+/*
+ * Redaction costs a look at every string, so first it is seen whether the bytes hold a secret at
+ * all: strings lie in them as they are. Numbers do not; they are looked at one by one.
+ */
+static void look_for_secrets(struct writer *w, unsigned flags, struct bytes msg)
 {
     bool look = (flags & JSON_REDACT) && secrets_active();
-    const struct schema_message *any =
-        look ? schema_find("opentelemetry.proto.common.v1.AnyValue") : NULL;
-    return (struct writer){
-        .out = out, .flags = look ? flags : flags & ~(unsigned)JSON_REDACT, .any = any};
+    w->any = look ? schema_find("opentelemetry.proto.common.v1.AnyValue") : NULL;
+    w->flags = look && secrets_found(msg) ? JSON_REDACT : 0;
 }
 
 int json_write(const struct schema_message *m, struct bytes msg, unsigned flags, struct buf *out)
 {
-    struct writer w = writer_on(out, flags);
+    struct writer w = {.out = out};
+    look_for_secrets(&w, flags, msg);
     write_message(&w, m, msg);
     return w.error;
 }
@@ -326,14 +329,16 @@ static void write_entries(struct writer *w, const struct schema_field *f, struct
 int json_write_batch(const struct batch *b, unsigned flags, struct buf *out)
 {
     const struct schema_field *f = schema_field(schema_request(b->signal), OTLP_ENTRIES);
-    struct writer w = writer_on(out, flags);
+    struct writer w = {.out = out};
     bool named = false, more = false;
     put_char(&w, '{');
     size_t before = out->len;
     put_name(&w, f, &named);
     put_char(&w, '[');
-    for (unsigned i = 0; i < b->nsegs; i++)
+    for (unsigned i = 0; i < b->nsegs; i++) {
+        look_for_secrets(&w, flags, buf_bytes(b->segs[i]));
         write_entries(&w, f, buf_bytes(b->segs[i]), &more);
+    }
     if (w.error == 0 && !more)
         buf_truncate(out, before);
     else

@@ -3,7 +3,8 @@
 #include <errno.h>
 
 #define VARINT_MAX 10 /* bytes of the longest varint */
-#define LENGTH_ROOM 1 /* what wire_begin() leaves for the length: most nested messages are below 128 bytes */
+#define LENGTH_ROOM                                                                                \
+    1 /* what wire_begin() leaves for the length: most nested messages are below 128 bytes */
 
 /* Reads a varint of up to 10 bytes; bits above 64 are dropped, as everywhere. */
 static bool read_varint(struct wire_reader *r, uint64_t *ret)
@@ -77,7 +78,8 @@ int wire_next_packed(struct wire_reader *r, enum wire_type type, uint64_t *ret)
 {
     if (r->p == r->end)
         return 0;
-    bool good = type == WIRE_VARINT ? read_varint(r, ret) : read_fixed(r, type == WIRE_I64 ? 8 : 4, ret);
+    bool good =
+        type == WIRE_VARINT ? read_varint(r, ret) : read_fixed(r, type == WIRE_I64 ? 8 : 4, ret);
     return good ? 1 : -EBADMSG;
 }
 
@@ -92,6 +94,30 @@ bool wire_find(struct bytes msg, uint32_t number, struct wire_field *ret)
             found = true;
         }
     return found;
+}
+
+uint64_t wire_uint(struct bytes msg, uint32_t number)
+{
+    struct wire_field f;
+    return wire_find(msg, number, &f) ? f.value : 0;
+}
+
+struct bytes wire_bytes(struct bytes msg, uint32_t number)
+{
+    struct wire_field f;
+    return wire_find(msg, number, &f) ? f.bytes : (struct bytes){0};
+}
+
+bool wire_each(struct wire_reader *r, uint32_t number, struct bytes *ret)
+{
+    struct wire_field f;
+    while (wire_next(r, &f) > 0) {
+        if (f.number != number)
+            continue;
+        *ret = f.bytes;
+        return true;
+    }
+    return false;
 }
 
 static size_t encode_varint(uint8_t *out, uint64_t v)

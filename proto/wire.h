@@ -31,6 +31,12 @@ int wire_next_packed(struct wire_reader *r, enum wire_type type, uint64_t *ret);
 /* The last field `number` of message `msg` (protobuf: the last one wins); false when there is none. */
 bool wire_find(struct bytes msg, uint32_t number, struct wire_field *ret);
 
+/* The value of a singular field; 0 or empty when there is none. */
+uint64_t wire_uint(struct bytes msg, uint32_t number);
+struct bytes wire_bytes(struct bytes msg, uint32_t number);
+/* The next field `number` of those behind `r` that have a length: for the elements of repeated fields. False at the end. */
+bool wire_each(struct wire_reader *r, uint32_t number, struct bytes *ret);
+
 static inline double wire_double(uint64_t bits)
 {
     double d;

@@ -94,14 +94,24 @@ static void put_fields(struct buf *b, const struct logger *lg, const struct log_
     }
 }
 
+/* No control character reaches a terminal; a message is one line, a text may have more. */
+static void put_message(struct buf *b, struct bytes msg, bool lines)
+{
+    buf_reserve(b, msg.len);
+    for (size_t i = 0; i < msg.len; i++) {
+        const uint8_t c = msg.data[i];
+        const bool keep = lines && (c == '\n' || c == '\t');
+        buf_putc(b, (c < 0x20 && !keep) || c == 0x7f ? ' ' : (char)c);
+    }
+}
+
 static void render_console(struct buf *b, enum log_level level, const struct logger *lg,
-                           const char *msg, const struct log_field *fields)
+                           struct bytes msg, bool lines, const struct log_field *fields)
 {
     char ts[25];
     clock_format_ms(clock_wall_ns(), ts);
     buf_printf(b, "%s\t%s\t", ts, level_name(level));
-    for (const char *s = msg; *s; s++) /* a message is one line, and no control character reaches a terminal */
-        buf_putc(b, (unsigned char)*s < 0x20 || *s == 0x7f ? ' ' : *s);
+    put_message(b, msg, lines);
     buf_append_str(b, "\t{");
     size_t start = b->len;
     put_fields(b, lg, fields, true);
@@ -113,12 +123,12 @@ static void render_console(struct buf *b, enum log_level level, const struct log
 }
 
 static void render_json(struct buf *b, enum log_level level, const struct logger *lg,
-                        const char *msg, const struct log_field *fields)
+                        struct bytes msg, const struct log_field *fields)
 {
     char ts[25];
     clock_format_ms(clock_wall_ns(), ts);
     buf_printf(b, "{\"level\":\"%s\",\"ts\":\"%s\",\"msg\":", level_name(level), ts);
-    json_text(b, bytes_str(msg));
+    json_text(b, msg);
     put_fields(b, lg, fields, false);
     buf_append_str(b, "}\n");
 }
@@ -135,16 +145,16 @@ static void write_all(int fd, struct bytes text)
     }
 }
 
-static uint32_t hash_message(enum log_level level, const char *msg)
+static uint32_t hash_message(enum log_level level, struct bytes msg)
 {
     uint32_t h = 2166136261u ^ level;
-    for (; *msg; msg++)
-        h = (h ^ (unsigned char)*msg) * 16777619u;
+    for (size_t i = 0; i < msg.len; i++)
+        h = (h ^ msg.data[i]) * 16777619u;
     return h;
 }
 
 /* Per level and message: the first `initial` lines of a tick, then every `thereafter`-th. */
-static bool sampled_out(enum log_level level, const char *msg)
+static bool sampled_out(enum log_level level, struct bytes msg)
 {
     if (!state.sampling)
         return false;
@@ -172,18 +182,32 @@ static void write_line(struct bytes line)
         write_all(state.fds[i], line);
 }
 
-void log_event(enum log_level level, const struct logger *lg, const char *msg,
-               const struct log_field *fields)
+static void log_message(enum log_level level, const struct logger *lg, struct bytes msg, bool lines,
+                        const struct log_field *fields)
 {
     _cleanup_buf_ struct buf *b = buf_new(0);
     if (!b)
         return;
     pthread_mutex_lock(&state.lock);
     if (log_enabled(level) && !sampled_out(level, msg)) {
-        (state.encoding == LOG_JSON ? render_json : render_console)(b, level, lg, msg, fields);
+        if (state.encoding == LOG_JSON)
+            render_json(b, level, lg, msg, fields);
+        else
+            render_console(b, level, lg, msg, lines, fields);
         write_line(buf_bytes(b));
     }
     pthread_mutex_unlock(&state.lock);
+}
+
+void log_event(enum log_level level, const struct logger *lg, const char *msg,
+               const struct log_field *fields)
+{
+    log_message(level, lg, bytes_str(msg), false, fields);
+}
+
+void log_text(enum log_level level, const struct logger *lg, struct bytes text)
+{
+    log_message(level, lg, text, true, log_fields_());
 }
 
 static int open_output(const char *path)

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent/base/bytes.h"
+
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_OFF };
 enum log_encoding { LOG_CONSOLE, LOG_JSON };
 
@@ -37,6 +39,8 @@ struct log_field {
 /* `fields` ends with a NULL key; `lg` may be NULL. Use the macros. */
 void log_event(enum log_level level, const struct logger *lg, const char *msg,
                const struct log_field *fields);
+/* The same for a text of many lines, which stay lines in the console encoding, and without fields. */
+void log_text(enum log_level level, const struct logger *lg, struct bytes text);
 bool log_enabled(enum log_level level);
 
 #define log_fields_(...) ((const struct log_field[]){__VA_ARGS__ __VA_OPT__(, ){.key = (const char *)0}})

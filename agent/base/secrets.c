@@ -74,6 +74,8 @@ static bool find(struct bytes text, size_t *ret_at, size_t *ret_len)
 {
     bool found = false;
     for (struct secret *s = atomic_load(&head); s; s = s->next) {
+        if (s->len > text.len)
+            continue;
         const uint8_t *p = memmem(text.data, text.len, s->value, s->len);
         if (!p || (found && (size_t)(p - text.data) >= *ret_at))
             continue;
