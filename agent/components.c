@@ -4,6 +4,7 @@
 /* receivers */
 extern const struct component_type receiver_nop;
 /* processors */
+extern const struct component_type processor_batch, processor_resource;
 /* connectors */
 /* exporters */
 extern const struct component_type exporter_debug;
@@ -14,6 +15,8 @@ const struct component_type *const component_types[] = {
     /* receivers */
     &receiver_nop,
     /* processors */
+    &processor_batch,
+    &processor_resource,
     /* connectors */
     /* exporters */
     &exporter_debug,
