@@ -293,7 +293,7 @@ static void test_full(void **state)
     assert_int_equal(taken, 32);
     assert_non_null(strstr(out.message, "full"));
     sink_set(&r.sinks[0], VERDICT_OK);
-    sink_wait(&r.sinks[0], 40);
+    assert_soon(sink_taken(&r.sinks[0]) >= 8);
     assert_int_equal(rig_offer(&r, sized(1, 10), NULL), VERDICT_OK);
     processor_batch.stop(r.c, clock_now_ns() + 10 * NS_PER_S);
     assert_int_equal(r.sinks[0].records, taken + 1);

@@ -65,6 +65,13 @@ static inline unsigned sink_offers(struct sink *s)
     pthread_mutex_unlock(&s->lock);
     return n;
 }
+static inline unsigned sink_taken(struct sink *s)
+{
+    pthread_mutex_lock(&s->lock);
+    unsigned n = s->ntaken;
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
 /* Waits until `n` offers were made (10 s at most). */
 static inline void sink_wait(struct sink *s, unsigned n)
 {
