@@ -1,6 +1,7 @@
 /*
- * One pass over all bytes. Each message is a row of 32 cells, looked up by field number; a cell says what to do with the
- * field. Whatever is not plain (long tags and lengths, unknown fields, unpacked numbers) leaves the fast path.
+ * One pass over all bytes. Each message is a row of 32 cells, looked up by field number; a cell
+ * says what to do with the field. Whatever is not plain (long tags and lengths, unknown fields,
+ * unpacked numbers) leaves the fast path.
  */
 #include "proto/check.h"
 
@@ -48,10 +49,13 @@ static inline const uint8_t *skip_varint(struct checker *c, const uint8_t *p, co
     for (const uint8_t *q = p; q < limit; q++)
         if (*q < 0x80)
             return q + 1;
-    return fail(c, p, m, limit == end ? "varint beyond the end of the message" : "varint of more than 10 bytes");
+    return fail(c, p, m,
+                limit == end ? "varint beyond the end of the message"
+                             : "varint of more than 10 bytes");
 }
 
-/* Tags and lengths have 5 bytes at most and fit into 32 bits; `p` is behind the first byte, which is in *value. */
+/* Tags and lengths have 5 bytes at most and fit into 32 bits; `p` is behind the first byte, which
+ * is in *value. */
 static NOINLINE const uint8_t *long_varint(struct checker *c, const uint8_t *p, const uint8_t *end,
                                            unsigned m, size_t *value)
 {
@@ -90,7 +94,8 @@ static inline const uint8_t *skip_fixed(struct checker *c, const uint8_t *p, con
                                         unsigned m, size_t len)
 {
     if (UNLIKELY((size_t)(end - p) < len))
-        return fail(c, p, m, "%zu bytes of a fixed number expected, %zu left", len, (size_t)(end - p));
+        return fail(c, p, m, "%zu bytes of a fixed number expected, %zu left", len,
+                    (size_t)(end - p));
     return p + len;
 }
 
@@ -113,11 +118,10 @@ static const uint8_t *skip_unknown(struct checker *c, const uint8_t *p, const ui
     case WIRE_VARINT: return skip_varint(c, p, end, m);
     case WIRE_I64: return skip_fixed(c, p, end, m, 8);
     case WIRE_I32: return skip_fixed(c, p, end, m, 4);
-    case WIRE_LEN:
-        p = read_length(c, p, end, m, &len);
-        return p ? p + len : NULL;
+    case WIRE_LEN: p = read_length(c, p, end, m, &len); return p ? p + len : NULL;
     case WIRE_GROUP_START:
-    case WIRE_GROUP_END: return fail(c, p, m, "group in field %zu; groups are not part of OTLP", tag >> 3);
+    case WIRE_GROUP_END:
+        return fail(c, p, m, "group in field %zu; groups are not part of OTLP", tag >> 3);
     default: return fail(c, p, m, "wire type %zu in field %zu", tag & 7, tag >> 3);
     }
 }
@@ -161,9 +165,38 @@ static inline const uint8_t *check_id(struct checker *c, const uint8_t *p, size_
     return p + len;
 }
 
+/* The varint of `len` bytes at `p` fills them. */
+static inline bool whole_varint(const uint8_t *p, size_t len)
+{
+    size_t i = 0;
+    while (i < len - 1 && p[i] >= 0x80)
+        i++;
+    return i == len - 1 && p[i] < 0x80 && len <= 10;
+}
+
+/* A KeyValue of a key and a string, number or bool, in this order, short, in ASCII: canonical at a
+ * glance. False says nothing. */
+static inline bool plain_attribute(const uint8_t *p, size_t len)
+{
+    if (UNLIKELY(len < 6 || p[0] != 0x0a || p[1] >= 0x80 || p[1] + 6u > len))
+        return false;
+    size_t key = p[1], rest = len - key - 4; /* of which `rest` are the AnyValue, two at least */
+    const uint8_t *value = p + 2 + key;
+    if (UNLIKELY(value[0] != 0x12 || value[1] != rest || rest >= 0x80 || !utf8_ascii(p + 2, key)))
+        return false;
+    switch (value[2]) {
+    case 0x0a: return value[3] == rest - 2 && utf8_ascii(value + 4, rest - 2);
+    case 0x10:
+    case 0x18: return whole_varint(value + 3, rest - 1);
+    case 0x21: return rest == 9;
+    default: return false;
+    }
+}
+
 /* The payload of a field with a length. */
-static inline const uint8_t *check_payload(struct checker *c, const uint8_t *p, size_t len, unsigned m,
-                                           const struct check_cell *cell, unsigned containers)
+static inline const uint8_t *check_payload(struct checker *c, const uint8_t *p, size_t len,
+                                           unsigned m, const struct check_cell *cell,
+                                           unsigned containers)
 {
     switch (cell->action) {
     case CHECK_STRING:
@@ -180,6 +213,10 @@ static inline const uint8_t *check_payload(struct checker *c, const uint8_t *p, 
             return fail(c, p, m, "value nested deeper than %d lists and maps", OTLP_MAX_DEPTH);
         break;
     case CHECK_RECORD: c->records++; break;
+    case CHECK_ATTRIBUTE:
+        if (LIKELY(plain_attribute(p, len)))
+            return p + len;
+        break;
     default: break;
     }
     return check_message(c, p, p + len, cell->sub, containers);
@@ -222,7 +259,8 @@ static const uint8_t *check_message(struct checker *c, const uint8_t *p, const u
 static int check_all(struct checker *c, const struct schema_message *m, struct bytes wire)
 {
     if (wire.len > INT32_MAX)
-        return err_set(c->err, -EBADMSG, "invalid protobuf: %zu bytes, at most 2 GiB expected", wire.len);
+        return err_set(c->err, -EBADMSG, "invalid protobuf: %zu bytes, at most 2 GiB expected",
+                       wire.len);
     unsigned index = (unsigned)schema_index(m);
     if (wire.len && !check_message(c, wire.data, wire.data + wire.len, index, 0))
         return -EBADMSG;

@@ -13,6 +13,7 @@ WIRE = {"DOUBLE": 1, "FIXED64": 1, "SFIXED64": 1, "FIXED32": 5, "STRING": 2, "BY
 ACTION = {0: "VARINT", 1: "I64", 5: "I32"}
 ID_LEN = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
 RECORDS = re.compile(r"\.(Span|LogRecord|\w+DataPoint)$")
+ATTRIBUTE = "opentelemetry.proto.common.v1.KeyValue"
 CONTAINERS = ("opentelemetry.proto.common.v1.ArrayValue", "opentelemetry.proto.common.v1.KeyValueList")
 SIGNALS = ("trace", "Trace"), ("metrics", "Metrics"), ("logs", "Logs")
 
@@ -100,6 +101,8 @@ class Field:
         if self.kind == "MESSAGE":
             if self.type_name in CONTAINERS and self.oneof >= 0:
                 return "CONTAINER"
+            if self.type_name == ATTRIBUTE:
+                return "ATTRIBUTE"
             return "RECORD" if RECORDS.search(self.type_name) and self.repeated else "MESSAGE"
         if self.kind == "STRING" or self.kind == "BYTES":
             return f"ID{self.id_len}" if self.id_len else self.kind

@@ -1,6 +1,7 @@
 /*
- * The canonical form, made on the wire: the encodings of a message given twice, one after the other, are the merged message, so
- * nothing needs to be decoded and unknown fields survive. Two passes over each message: what comes how often, then output.
+ * The canonical form, made on the wire: the encodings of a message given twice, one after the
+ * other, are the merged message, so nothing needs to be decoded and unknown fields survive. Two
+ * passes over each message: what comes how often, then output.
  */
 #include "proto/repair.h"
 
@@ -73,7 +74,8 @@ static int put_packed(struct bytes msg, uint32_t number, struct buf *out)
     return r < 0 ? r : wire_end(out, mark);
 }
 
-static int put_message(const struct schema_message *m, uint32_t number, struct bytes msg, struct buf *out)
+static int put_message(const struct schema_message *m, uint32_t number, struct bytes msg,
+                       struct buf *out)
 {
     size_t mark;
     int r = wire_begin(out, number, &mark);

@@ -1,7 +1,7 @@
 /*
- * Copy-through editing. Three levels of messages are walked: request, resource entry, scope entry. Of each level we remember up
- * to where its bytes were copied to the output; nothing is written before the first change, and then all that lies
- * between two changes is copied at once.
+ * Copy-through editing. Three levels of messages are walked: request, resource entry, scope entry.
+ * Of each level we remember up to where its bytes were copied to the output; nothing is written
+ * before the first change, and then all that lies between two changes is copied at once.
  */
 #include "proto/rewrite.h"
 
@@ -13,11 +13,11 @@
 #define LEVELS (LEVEL_SCOPE + 1)
 
 struct place {
-    struct wire_field field; /* of this message in its parent */
-    const uint8_t *pending;  /* first byte of the message that was not copied */
-    bool open;               /* something was written; then: */
+    struct wire_field field;       /* of this message in its parent */
+    const uint8_t *pending;        /* first byte of the message that was not copied */
+    bool open;                     /* something was written; then: */
     size_t at, length_at, payload; /* offsets in the output of its tag, length and content */
-    uint32_t kept, dropped;  /* items */
+    uint32_t kept, dropped;        /* items */
 };
 
 struct rewrite {
@@ -57,7 +57,8 @@ static int open_level(struct rewrite *w, struct place *l, unsigned i)
     return r;
 }
 
-/* Copies what is pending of level `i` before `upto`, after opening the level and those around it. */
+/* Copies what is pending of level `i` before `upto`, after opening the level and those around it.
+ */
 static int copy_before(struct rewrite *w, unsigned i, const uint8_t *upto)
 {
     struct place *l = &w->places[i];
@@ -78,7 +79,8 @@ static void put_length(uint8_t *p, size_t len)
 /* Puts the real length of a written level between its tag and its content. */
 static int fix_length(struct rewrite *w, const struct place *l)
 {
-    size_t len = w->out->len - l->payload, size = wire_varint_size(len), room = l->payload - l->length_at;
+    size_t len = w->out->len - l->payload, size = wire_varint_size(len),
+           room = l->payload - l->length_at;
     if (size > room) {
         int r = buf_insert_gap(w->out, l->payload, size - room);
         if (r < 0)
@@ -92,7 +94,8 @@ static int fix_length(struct rewrite *w, const struct place *l)
 }
 
 /* What becomes of field `f` of level `i`. */
-static int apply(struct rewrite *w, unsigned i, const struct wire_field *f, enum edit edit, struct buf *new)
+static int apply(struct rewrite *w, unsigned i, const struct wire_field *f, enum edit edit,
+                 struct buf *new)
 {
     struct place *l = &w->places[i];
     if (edit == EDIT_ERROR)
@@ -106,7 +109,8 @@ static int apply(struct rewrite *w, unsigned i, const struct wire_field *f, enum
     return r;
 }
 
-/* The resource or scope of an entry; canonical messages have at most one. An absent one is zero bytes at the front. */
+/* The resource or scope of an entry; canonical messages have at most one. An absent one is zero
+ * bytes at the front. */
 static struct wire_field find_head(struct bytes msg)
 {
     struct wire_reader r = wire_reader(msg);
@@ -124,8 +128,9 @@ static enum edit call_head(struct rewrite *w, unsigned i, struct bytes head, str
     return w->rw->scope ? w->rw->scope(w->rw->ctx, w->resource, head, new) : EDIT_KEEP;
 }
 
-/* Edits the resource or scope before all else, wherever it stands, because the callbacks below are shown it. A new one is written
- * to the front, and *ret_old is the field it replaces. *ret_drop: the whole entry goes. */
+/* Edits the resource or scope before all else, wherever it stands, because the callbacks below are
+ * shown it. A new one is written to the front, and *ret_old is the field it replaces. *ret_drop:
+ * the whole entry goes. */
 static int rewrite_head(struct rewrite *w, unsigned i, const uint8_t **ret_old, bool *ret_drop)
 {
     struct place *l = &w->places[i];
@@ -196,10 +201,12 @@ static int drop_level(struct rewrite *w, unsigned i)
 
 static bool anything_below(const struct rewrite *w, unsigned i)
 {
-    return w->rw->record || (w->rw->scope && i < LEVEL_SCOPE) || (w->rw->resource && i < LEVEL_ENTRY);
+    return w->rw->record || (w->rw->scope && i < LEVEL_SCOPE) ||
+           (w->rw->resource && i < LEVEL_ENTRY);
 }
 
-static int rewrite_field(struct rewrite *w, unsigned i, const struct wire_field *f, const uint8_t *old_head)
+static int rewrite_field(struct rewrite *w, unsigned i, const struct wire_field *f,
+                         const uint8_t *old_head)
 {
     if (f->whole.data == old_head)
         return apply(w, i, f, EDIT_DROP, NULL);
@@ -237,7 +244,8 @@ static int rewrite_segment(struct rewrite *w, struct buf *seg, struct buf **ret)
     if (!out)
         return -ENOMEM;
     w->out = out;
-    w->places[LEVEL_REQUEST] = (struct place){.field = {.bytes = all, .whole = all}, .pending = all.data};
+    w->places[LEVEL_REQUEST] =
+        (struct place){.field = {.bytes = all, .whole = all}, .pending = all.data};
     int r = rewrite_message(w, LEVEL_REQUEST);
     if (r < 0)
         return r;
@@ -281,7 +289,8 @@ int otlp_rewrite(const struct otlp_rewriter *rw, struct batch *in, struct batch 
     _cleanup_free_ struct buf **segs = calloc(in->nsegs + 1, sizeof(*segs));
     if (!resource || !scope || !record || !segs)
         return -ENOMEM;
-    struct rewrite w = {.rw = rw, .new_resource = resource, .new_scope = scope, .new_record = record};
+    struct rewrite w = {
+        .rw = rw, .new_resource = resource, .new_scope = scope, .new_record = record};
     unsigned n;
     uint32_t records;
     int r = rewrite_segments(&w, in, segs, &n, &records);

@@ -17,6 +17,7 @@ enum check_action {
     CHECK_PACKED_I64,
     CHECK_PACKED_VARINT,
     CHECK_MESSAGE,
+    CHECK_ATTRIBUTE, /* a KeyValue: there are many, and nearly all look alike */
     CHECK_CONTAINER, /* a list or map inside an AnyValue: one level of nesting */
     CHECK_RECORD,    /* a message that counts: span, data point, log record */
 };

@@ -1,7 +1,7 @@
 /*
- * Cutting batches. What fits is copied whole; a message that does not fit is entered: its fields other than the items
- * (resource, schema URL, metric name, temporality, …) are repeated around the items in every piece. All levels are
- * handled alike, down to the data points of a metric.
+ * Cutting batches. What fits is copied whole; a message that does not fit is entered: its fields
+ * other than the items (resource, schema URL, metric name, temporality, …) are repeated around the
+ * items in every piece. All levels are handled alike, down to the data points of a metric.
  */
 #include <errno.h>
 
@@ -106,7 +106,8 @@ static size_t size_with(const struct cutter *c, size_t len)
 {
     size_t size = c->bytes + len + (c->out ? c->out->len : 0);
     for (unsigned i = 0; i < c->depth; i++)
-        size += (i > 0 ? TAG_LENGTH_MAX : 0) + (c->wrappers[i].open ? 0 : c->wrappers[i].header->len);
+        size +=
+            (i > 0 ? TAG_LENGTH_MAX : 0) + (c->wrappers[i].open ? 0 : c->wrappers[i].header->len);
     return size;
 }
 
@@ -243,7 +244,8 @@ int otlp_split_all(struct batch *in, uint32_t max_records, size_t max_bytes, str
                    size_t *ret_n)
 {
     uint32_t max = max_records ? max_records : UINT32_MAX;
-    struct cutter c = {.signal = in->signal, .max_records = max, .later_records = max, .max_bytes = max_bytes};
+    struct cutter c = {
+        .signal = in->signal, .max_records = max, .later_records = max, .max_bytes = max_bytes};
     int r = 0;
     if (in->records <= max && (max_bytes == 0 || in->bytes <= max_bytes))
         r = add_piece(&c, batch_ref(in));

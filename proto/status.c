@@ -97,7 +97,8 @@ static int write_protobuf(const struct rpc_status *st, struct buf *out)
 
 static int write_json_details(uint64_t ms, struct buf *out)
 {
-    int r = buf_append_str(out, "\"details\":[{\"@type\":\"" TYPE_PREFIX RETRY_INFO "\",\"retryDelay\":\"");
+    int r = buf_append_str(out, "\"details\":[{\"@type\":\"" TYPE_PREFIX RETRY_INFO
+                                "\",\"retryDelay\":\"");
     if (r == 0)
         r = buf_printf(out, ms % 1000 ? "%llu.%03llus" : "%llus", (unsigned long long)(ms / 1000),
                        (unsigned long long)(ms % 1000));
@@ -152,7 +153,8 @@ static void read_detail(struct bytes any, struct rpc_status *st)
 {
     const struct schema_message *m = schema_find(RETRY_INFO);
     struct wire_field type, value, delay, seconds = {.value = 0}, nanos = {.value = 0};
-    if (!wire_find(any, ANY_TYPE, &type) || !is_retry_info(type.bytes) || !wire_find(any, ANY_VALUE, &value))
+    if (!wire_find(any, ANY_TYPE, &type) || !is_retry_info(type.bytes) ||
+        !wire_find(any, ANY_VALUE, &value))
         return;
     if (otlp_check_message(m, value.bytes, NULL) < 0)
         return;
@@ -187,10 +189,12 @@ static bool parse_duration(struct bytes text, int64_t *ret_seconds, int32_t *ret
     size_t i = 0;
     int64_t seconds = 0;
     int32_t nanos = 0, unit = 100000000;
-    for (; i < text.len && text.data[i] >= '0' && text.data[i] <= '9' && seconds < INT64_MAX / 20; i++)
+    for (; i < text.len && text.data[i] >= '0' && text.data[i] <= '9' && seconds < INT64_MAX / 20;
+         i++)
         seconds = seconds * 10 + (text.data[i] - '0');
     if (i > 0 && i < text.len && text.data[i] == '.')
-        for (i++; i < text.len && text.data[i] >= '0' && text.data[i] <= '9' && unit > 0; i++, unit /= 10)
+        for (i++; i < text.len && text.data[i] >= '0' && text.data[i] <= '9' && unit > 0;
+             i++, unit /= 10)
             nanos += (text.data[i] - '0') * unit;
     *ret_seconds = seconds;
     *ret_nanos = nanos;
@@ -235,7 +239,8 @@ static int read_json_code(struct json_scan *s, struct rpc_status *st)
     if (r < 0)
         return r;
     memcpy(text, number.data, number.len < sizeof(text) ? number.len : sizeof(text) - 1);
-    st->code = atoi(text);
+    st->code =
+        (int)strtol(text, NULL, 10); /* codes are small; the scan has seen that it is a number */
     return 0;
 }
 
@@ -259,7 +264,8 @@ static int read_json_member(struct json_scan *s, struct bytes key, struct rpc_st
 int status_read_json(struct bytes body, struct rpc_status *ret)
 {
     _cleanup_buf_ struct buf *scratch = buf_new(0);
-    struct json_scan s = {.start = body.data, .p = body.data, .end = body.data + body.len, .scratch = scratch};
+    struct json_scan s = {
+        .start = body.data, .p = body.data, .end = body.data + body.len, .scratch = scratch};
     struct bytes key;
     bool first = true;
     *ret = (struct rpc_status){.code = 0};

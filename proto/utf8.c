@@ -2,7 +2,8 @@
 
 #define CONTINUES(byte) (((byte)&0xc0) == 0x80)
 
-/* Table 3-7 of the Unicode standard: how long a sequence is by its first byte, and what its second byte may be. */
+/* Table 3-7 of the Unicode standard: how long a sequence is by its first byte, and what its second
+ * byte may be. */
 struct lead {
     uint8_t len, low, high;
 };

@@ -19,7 +19,8 @@ struct buf *law_copy(struct bytes wire)
 /* What we refuse on purpose and protobuf-c takes: it does not look at the wire type of bools. */
 static bool stricter(const char *reason)
 {
-    static const char *const reasons[] = {"id of", "field number 0", "more than 32 bits", "in field bool_value, expected 0",
+    static const char *const reasons[] = {"id of", "field number 0", "more than 32 bits",
+                                          "in field bool_value, expected 0",
                                           "in field is_monotonic, expected 0"};
     for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
         if (strstr(reason, reasons[i]))
@@ -33,8 +34,8 @@ static bool may_have_old_scopes(struct bytes wire)
     return wire.len && memmem(wire.data, wire.len, "\xc2\x3e", 2);
 }
 
-/* True when a message field comes twice somewhere. protobuf-c merges in a way of its own: explicit zeros do not win, and two
- * empty AnyValues are refused. */
+/* True when a message field comes twice somewhere. protobuf-c merges in a way of its own: explicit
+ * zeros do not win, and two empty AnyValues are refused. */
 static bool has_merges(const struct schema_message *m, struct bytes msg)
 {
     struct wire_reader r = wire_reader(msg);
@@ -80,8 +81,11 @@ static void same_content(const struct schema_message *m, struct bytes wire, stru
     if (may_have_old_scopes(wire) || has_merges(m, wire))
         return;
     LAW("protobuf-c takes it, too", plain);
-    if (!bytes_eq(buf_bytes(plain), buf_bytes(other))) /* then some UTF-8 was replaced, and by more bytes or as many */
-        LAW("the canonical form has the same content", memmem(fixed.data, fixed.len, "\xef\xbf\xbd", 3));
+    if (!bytes_eq(
+            buf_bytes(plain),
+            buf_bytes(other))) /* then some UTF-8 was replaced, and by more bytes or as many */
+        LAW("the canonical form has the same content",
+            memmem(fixed.data, fixed.len, "\xef\xbf\xbd", 3));
 }
 
 bool law_check(enum signal s, struct bytes wire)
@@ -95,7 +99,8 @@ bool law_check(enum signal s, struct bytes wire)
         return false;
     _cleanup_buf_ struct buf *plain = repacked(m, wire);
     if (r < 0) {
-        LAW(err.text, !plain || stricter(err.text) || may_have_old_scopes(wire)); /* protobuf-c refuses it, too */
+        LAW(err.text, !plain || stricter(err.text) ||
+                          may_have_old_scopes(wire)); /* protobuf-c refuses it, too */
         return false;
     }
     LAW("records are counted", c.records == otlp_count(s, c.canonical ? wire : buf_bytes(c.fixed)));

@@ -17,8 +17,8 @@ static enum edit keep_scope(void *ctx, struct bytes resource, struct bytes scope
     return keep_head(ctx, scope, out);
 }
 
-static enum edit keep_record(void *ctx, struct bytes resource, struct bytes scope, struct bytes record,
-                             struct buf *out)
+static enum edit keep_record(void *ctx, struct bytes resource, struct bytes scope,
+                             struct bytes record, struct buf *out)
 {
     (void)resource, (void)scope, (void)record, (void)out, (void)ctx;
     return EDIT_KEEP;
@@ -85,7 +85,8 @@ static enum edit edit_wire(const struct edits *e, int what, struct bytes in, str
     enum edit edit = choose(e, what, u);
     if (edit == EDIT_REPLACE) {
         buf_append(out, in.data, in.len);
-        wire_put_bytes(out, attributes_of(e->signal, what), bytes_of(attribute, sizeof(attribute) - 1));
+        wire_put_bytes(out, attributes_of(e->signal, what),
+                       bytes_of(attribute, sizeof(attribute) - 1));
     }
     protobuf_c_message_free_unpacked(u, NULL);
     return edit;
@@ -102,8 +103,8 @@ static enum edit edit_scope(void *ctx, struct bytes resource, struct bytes scope
     return edit_wire(ctx, HEAD_SCOPE, scope, out);
 }
 
-static enum edit edit_record(void *ctx, struct bytes resource, struct bytes scope, struct bytes record,
-                             struct buf *out)
+static enum edit edit_record(void *ctx, struct bytes resource, struct bytes scope,
+                             struct bytes record, struct buf *out)
 {
     (void)resource, (void)scope;
     return edit_wire(ctx, RECORD, record, out);
@@ -117,9 +118,11 @@ struct items {
 
 static struct items items_of(ProtobufCMessage *m, uint32_t number)
 {
-    const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field(m->descriptor, number);
+    const ProtobufCFieldDescriptor *f =
+        protobuf_c_message_descriptor_get_field(m->descriptor, number);
     char *base = (char *)m;
-    return (struct items){(size_t *)(base + f->quantifier_offset), (ProtobufCMessage ***)(base + f->offset)};
+    return (struct items){(size_t *)(base + f->quantifier_offset),
+                          (ProtobufCMessage ***)(base + f->offset)};
 }
 
 static void append_attribute(ProtobufCMessage *m, uint32_t number)
@@ -135,7 +138,8 @@ static void append_attribute(ProtobufCMessage *m, uint32_t number)
 
 static ProtobufCMessage **head_of(ProtobufCMessage *entry)
 {
-    const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field(entry->descriptor, ENTRY_HEAD);
+    const ProtobufCFieldDescriptor *f =
+        protobuf_c_message_descriptor_get_field(entry->descriptor, ENTRY_HEAD);
     return (ProtobufCMessage **)((char *)entry + f->offset);
 }
 
@@ -213,7 +217,7 @@ void law_rewrite_edits(struct batch *b, uint32_t seed)
         same_objects(objects, decoded(b->signal, edited));
     }
     for (unsigned i = 0; i < edited->nsegs; i++)
-        LAW("rewritten bytes are valid", otlp_check(b->signal, buf_bytes(edited->segs[i]), &c, NULL) == 0 &&
-                                             c.canonical);
+        LAW("rewritten bytes are valid",
+            otlp_check(b->signal, buf_bytes(edited->segs[i]), &c, NULL) == 0 && c.canonical);
     batch_unref(edited);
 }

@@ -3,8 +3,10 @@
 #include "proto/rewrite.h"
 #include "tests/laws/laws.h"
 
-/* Appends a line for every leaf: a hash of all headers above it and of itself. A message without items is a leaf. */
-static void list_leaves(enum signal s, enum level level, struct bytes msg, uint64_t hash, struct buf *out);
+/* Appends a line for every leaf: a hash of all headers above it and of itself. A message without
+ * items is a leaf. */
+static void list_leaves(enum signal s, enum level level, struct bytes msg, uint64_t hash,
+                        struct buf *out);
 
 static uint64_t mix(uint64_t hash, struct bytes b)
 {
@@ -27,7 +29,8 @@ static uint64_t mix_header(enum level level, struct bytes msg, uint64_t hash, bo
     return hash;
 }
 
-static void list_leaves(enum signal s, enum level level, struct bytes msg, uint64_t hash, struct buf *out)
+static void list_leaves(enum signal s, enum level level, struct bytes msg, uint64_t hash,
+                        struct buf *out)
 {
     bool items = false;
     if (level == level_counted(s))
@@ -40,7 +43,8 @@ static void list_leaves(enum signal s, enum level level, struct bytes msg, uint6
     struct wire_field f;
     while (items && wire_next(&r, &f) > 0)
         if (level_items(level, f.number))
-            list_leaves(s, level + 1, f.bytes, mix(hash, bytes_of(&f.number, sizeof(f.number))), out);
+            list_leaves(s, level + 1, f.bytes, mix(hash, bytes_of(&f.number, sizeof(f.number))),
+                        out);
 }
 
 static struct buf *leaves_of(struct batch *const *batches, size_t n)
@@ -48,7 +52,8 @@ static struct buf *leaves_of(struct batch *const *batches, size_t n)
     struct buf *out = buf_new(0);
     for (size_t i = 0; i < n; i++)
         for (unsigned k = 0; k < batches[i]->nsegs; k++)
-            list_leaves(batches[i]->signal, LEVEL_REQUEST, buf_bytes(batches[i]->segs[k]), 1469598103934665603ull, out);
+            list_leaves(batches[i]->signal, LEVEL_REQUEST, buf_bytes(batches[i]->segs[k]),
+                        1469598103934665603ull, out);
     return out;
 }
 
@@ -58,7 +63,8 @@ static void check_piece(const struct batch *b)
     uint32_t records = 0;
     size_t bytes = 0;
     for (unsigned i = 0; i < b->nsegs; i++) {
-        LAW("pieces are valid", otlp_check(b->signal, buf_bytes(b->segs[i]), &c, NULL) == 0 && c.canonical);
+        LAW("pieces are valid",
+            otlp_check(b->signal, buf_bytes(b->segs[i]), &c, NULL) == 0 && c.canonical);
         records += c.records;
         bytes += b->segs[i]->len;
     }
@@ -69,15 +75,18 @@ static void check_piece(const struct batch *b)
 static void same_leaves(struct batch *whole, struct batch *const *pieces, size_t n)
 {
     _cleanup_buf_ struct buf *a = leaves_of(&whole, 1), *b = leaves_of(pieces, n);
-    LAW("pieces hold the same records in the same order under the same headers", bytes_eq(buf_bytes(a), buf_bytes(b)));
+    LAW("pieces hold the same records in the same order under the same headers",
+        bytes_eq(buf_bytes(a), buf_bytes(b)));
 }
 
 static void split_once(struct batch *b, uint32_t max)
 {
     struct batch *pieces[2];
     LAW("splitting works", otlp_split(b, max, &pieces[0], &pieces[1]) == 0);
-    LAW("the head has as much as it may", pieces[0]->records == (b->records < max ? b->records : max));
-    LAW("the tail has the rest", b->records - pieces[0]->records == (pieces[1] ? pieces[1]->records : 0));
+    LAW("the head has as much as it may",
+        pieces[0]->records == (b->records < max ? b->records : max));
+    LAW("the tail has the rest",
+        b->records - pieces[0]->records == (pieces[1] ? pieces[1]->records : 0));
     LAW("no tail without records", !pieces[1] || pieces[1]->records);
     for (int i = 0; i < (pieces[1] ? 2 : 1); i++)
         check_piece(pieces[i]);
