@@ -3,6 +3,7 @@
 
 /* receivers */
 extern const struct component_type receiver_nop;
+extern const struct component_type receiver_otlp;
 /* processors */
 extern const struct component_type processor_batch, processor_resource;
 /* connectors */
@@ -14,6 +15,7 @@ extern const struct component_type exporter_nop;
 const struct component_type *const component_types[] = {
     /* receivers */
     &receiver_nop,
+    &receiver_otlp,
     /* processors */
     &processor_batch,
     &processor_resource,

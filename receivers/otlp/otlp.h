@@ -1,0 +1,114 @@
+/* Inside of the OTLP receiver: configuration, one instance, one request under way. */
+#ifndef MOTEL_RECEIVERS_OTLP_H
+#define MOTEL_RECEIVERS_OTLP_H
+
+#include "agent/net/grpc.h"
+#include "agent/pipeline/listen.h"
+#include "proto/status.h"
+#include "receivers/otlp/config.h"
+
+/* ---- CORS (cors.c): what the config says, in a form to look things up in; all strings are its own ---- */
+
+struct cors;
+int cors_new(const struct cors_config *c, struct cors **ret); /* *ret NULL when no origins are allowed; -ENOMEM */
+struct cors *cors_free(struct cors *c);
+#define CORS_MAX_HEADERS 6
+struct cors_reply { /* headers for one answer */
+    struct http_header_out headers[CORS_MAX_HEADERS];
+    unsigned n;
+    char origin[256], asked[512];
+};
+/* For an actual request. */
+void cors_actual(const struct cors *c, const struct http_exchange *x, struct cors_reply *ret);
+/* True when `x` is a preflight request, to be answered 204 with these headers. */
+bool cors_preflight(const struct cors *c, const struct http_exchange *x, struct cors_reply *ret);
+
+/* ---- workers for large bodies (pool.c) ---- */
+
+struct pool;
+struct pool_item {
+    struct pool_item *next;
+    void (*run)(struct pool_item *i);
+    size_t bytes;
+};
+struct pool *pool_new(void);
+/* False when too much waits already; then nothing was taken. */
+bool pool_add(struct pool *p, struct pool_item *i);
+void pool_stop(struct pool *p); /* runs what waits, joins the workers; later items are refused; legal twice */
+struct pool *pool_free(struct pool *p);
+
+/* ---- the instance (otlp.c) ---- */
+
+struct otlp;
+struct otlp_port { /* one listener; the ctx of its service */
+    struct otlp *o;
+    bool grpc; /* the gRPC port; both protocols are served on either */
+    struct served *served;
+    atomic_flag mixed; /* the other protocol came and was logged */
+};
+struct otlp {
+    struct component c; /* first */
+    const struct otlp_config *config;
+    atomic_uint refs; /* requests outlive the instance when their answers come late */
+    struct otlp_port grpc_port, http_port;
+    struct pool *pool;
+    size_t grpc_max, http_max;
+    char *paths[SIGNAL_COUNT];
+    unsigned encodings; /* bits, of compression_algorithms; 0 = Content-Encoding is not looked at */
+    struct cors *cors;
+    struct http_header_out *response_headers; /* own strings */
+    unsigned nresponse_headers;
+    struct receiver_metrics metrics[2][SIGNAL_COUNT]; /* http, grpc */
+    _Atomic(struct buf *) grpc_success[CODEC_UNKNOWN]; /* the usual reply message, made once for each compression */
+};
+void otlp_unref(struct otlp *o);
+/* True when the pipelines of this signal exist. */
+static inline bool otlp_serves(const struct otlp *o, enum signal s) { return o->c.next[s] != NULL; }
+
+/* ---- requests (request.c) ---- */
+
+struct otlp_request {
+    struct pool_item work; /* first */
+    struct ack ack;
+    struct otlp *o;
+    struct http_exchange *x;
+    struct buf *body;
+    enum signal signal;
+    enum codec coding;
+    unsigned encoding; /* gRPC: index of grpc-encoding */
+    bool grpc, json;
+    uint32_t records;
+    char content_type[64]; /* gRPC: echoed */
+    struct cors_reply cors;
+};
+/* Of `x`, whose body it takes. NULL when out of memory. */
+struct otlp_request *request_new(struct otlp_port *p, struct http_exchange *x, enum signal s);
+/* Decodes and offers the request, here or on a worker, and answers it. Takes q. */
+void request_start(struct otlp_request *q);
+
+/* How a request ends. */
+struct answer {
+    struct rpc_status status;  /* code 0 = success */
+    int http_status;           /* of an error */
+    struct partial_success ps;
+    bool unmarshalable;        /* HTTP: the reference cannot write this error and answers a fixed text */
+};
+
+/* ---- the two protocols (http.c, grpc.c) ---- */
+
+#define OTLP_ALL_ENCODINGS 0xffu
+/* The bits of compression_algorithms. */
+unsigned otlp_http_encodings(const struct cfg_list *list);
+
+/* As struct http_service says. */
+size_t otlp_http_headers(struct otlp_port *p, struct http_exchange *x);
+void otlp_http_request(struct otlp_port *p, struct http_exchange *x);
+void otlp_http_too_large(struct otlp_port *p, struct http_exchange *x);
+size_t otlp_grpc_headers(struct otlp_port *p, struct http_exchange *x);
+void otlp_grpc_request(struct otlp_port *p, struct http_exchange *x);
+void otlp_grpc_too_large(struct otlp_port *p, struct http_exchange *x);
+/* Replies; q->x is used up. */
+void otlp_http_answer(struct otlp_request *q, const struct answer *a);
+void otlp_grpc_answer(struct otlp_request *q, const struct answer *a);
+
+#endif
