@@ -11,6 +11,7 @@ extern const struct component_type processor_batch, processor_resource;
 extern const struct component_type exporter_debug;
 extern const struct component_type exporter_nop;
 /* extensions */
+extern const struct component_type extension_health_check;
 
 const struct component_type *const component_types[] = {
     /* receivers */
@@ -24,5 +25,6 @@ const struct component_type *const component_types[] = {
     &exporter_debug,
     &exporter_nop,
     /* extensions */
+    &extension_health_check,
     NULL,
 };

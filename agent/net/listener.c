@@ -227,6 +227,7 @@ int listener_serve(struct listener *l, const struct http_service *service, struc
         return err_set(reterr, -ESHUTDOWN, "%s is being closed", l->address);
     }
     bool start = !l->serving;
+    s->settings = l->settings;
     if (l->service) {
         l->service->next = l->retired;
         l->retired = l->service;
@@ -286,14 +287,24 @@ static bool wait_zero(struct listener *l, const unsigned *count, uint64_t deadli
     return *count == 0;
 }
 
-/* Takes the service with this ctx out; *ret_current says that it was the one in place. */
-static struct service_ref *take_service(struct listener *l, const void *ctx, bool *ret_current)
+/* The one that was replaced last is in place again: a reload has failed. */
+static void reinstate(struct listener *l)
+{
+    l->service = l->retired;
+    l->retired = l->retired->next;
+    l->settings = l->service->settings;
+}
+
+/* Takes the service with this ctx out; *ret_last says that none is left. */
+static struct service_ref *take_service(struct listener *l, const void *ctx, bool *ret_last)
 {
     struct service_ref *s = l->service, **p = &l->retired;
-    *ret_current = s && s->svc.ctx == ctx;
-    if (*ret_current) {
+    *ret_last = false;
+    if (s && s->svc.ctx == ctx) {
         l->service = NULL;
-        l->stopping = true;
+        *ret_last = l->stopping = !l->retired;
+        if (l->retired)
+            reinstate(l);
         return s;
     }
     while (*p && (*p)->svc.ctx != ctx)
@@ -323,13 +334,13 @@ static void stop_serving(struct listener *l, uint64_t deadline_ns)
 
 void listener_leave(struct listener *l, const void *ctx, uint64_t deadline_ns)
 {
-    bool current;
+    bool last;
     pthread_mutex_lock(&l->lock);
-    struct service_ref *s = take_service(l, ctx, &current);
+    struct service_ref *s = take_service(l, ctx, &last);
     pthread_mutex_unlock(&l->lock);
     if (!s)
         return;
-    if (current) {
+    if (last) {
         stop_serving(l, deadline_ns);
     } else {
         pthread_mutex_lock(&l->lock);

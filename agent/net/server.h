@@ -80,7 +80,8 @@ int listener_serve(struct listener *l, const struct http_service *service, struc
 /* True while a service is in place; *ret_ctx is its ctx. */
 bool listener_serving(const struct listener *l, void **ret_ctx);
 /* The service with this ctx ends; after the return none of its callbacks runs any more. Its requests under way may finish until the
- * deadline (clock_now_ns). When it is still the one in place, accepting stops and the connections end (HTTP/2 peers get GOAWAY). */
+ * deadline (clock_now_ns). When it was the one in place, the one before it serves again, if that has not left (a reload that failed);
+ * else accepting stops and the connections end (HTTP/2 peers get GOAWAY). */
 void listener_leave(struct listener *l, const void *ctx, uint64_t deadline_ns);
 /* Stops accepting; requests under way may finish until the deadline, then connections are cut. HTTP/2 peers get GOAWAY. */
 void listener_stop(struct listener *l, uint64_t deadline_ns);

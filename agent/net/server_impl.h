@@ -75,6 +75,7 @@ void acceptors_resume(struct loop *l); /* listener.c: the pause is over */
 
 struct service_ref { /* one service, refcounted: who serves and the exchanges under way */
     struct http_service svc;
+    struct server_settings settings;
     atomic_uint refs;
     unsigned inflight;        /* under the listener's lock */
     atomic_bool dead;         /* no callback any more */
