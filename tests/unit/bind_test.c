@@ -7,6 +7,7 @@
 
 #include "agent/config/config.h"
 #include "tests/unit/bind_fields.h"
+#include "tests/unit/config_show.h"
 
 static char warning[512];
 
@@ -245,12 +246,9 @@ static void test_mistakes(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct cfg_errors errs = {0};
         struct all a;
-        _cleanup_free_ char *text = NULL;
-        size_t size;
+        char text[2000];
         struct config *c = bound(cases[i].yaml, &a, &errs);
-        FILE *f = open_memstream(&text, &size);
-        cfg_errors_print(&errs, f);
-        fclose(f);
+        show_errors(&errs, text, sizeof(text));
         assert_string_equal(text, cases[i].want);
         config_free(c);
         cfg_errors_done(&errs);
@@ -338,13 +336,10 @@ static void test_typed_variables(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct cfg_errors errs = {0};
         struct all a;
-        _cleanup_free_ char *text = NULL;
-        size_t size;
+        char text[2000];
         setenv("V", cases[i].value, 1);
         struct config *c = bound(cases[i].yaml, &a, &errs);
-        FILE *f = open_memstream(&text, &size);
-        cfg_errors_print(&errs, f);
-        fclose(f);
+        show_errors(&errs, text, sizeof(text));
         assert_string_equal(text, cases[i].error ? cases[i].error : "");
         assert_int_equal(a.count, cases[i].count);
         assert_int_equal(a.tags.n, cases[i].tags);
@@ -394,15 +389,12 @@ static void test_required(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         struct cfg_errors errs = {0};
         struct must m;
-        _cleanup_free_ char *text = NULL;
-        size_t size;
+        char text[2000];
         struct config *c = config_load_text("t", cases[i].yaml, &errs);
         assert_non_null(c);
         struct cfg_binder b = {.arena = c->arena, .errors = &errs};
         cfg_bind(&b, must_fields, c->root, "top", &m);
-        FILE *f = open_memstream(&text, &size);
-        cfg_errors_print(&errs, f);
-        fclose(f);
+        show_errors(&errs, text, sizeof(text));
         assert_string_equal(text, cases[i].want);
         config_free(c);
         cfg_errors_done(&errs);

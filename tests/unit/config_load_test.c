@@ -40,24 +40,6 @@ static int remove_dir(void **state)
     return rmdir(dir);
 }
 
-/* What cfg_errors_print() shows, with the folder as DIR. */
-static void print_errors(const struct cfg_errors *errs, char *ret, size_t size)
-{
-    _cleanup_free_ char *text = NULL;
-    size_t len;
-    FILE *f = open_memstream(&text, &len);
-    cfg_errors_print(errs, f);
-    fclose(f);
-    ret[0] = 0;
-    for (char *p = text; *p;) {
-        char *at = strstr(p, dir);
-        size_t used = strlen(ret);
-        snprintf(ret + used, size - used, "%.*s%s", (int)(at ? at - p : (long)strlen(p)), p,
-                 at ? "DIR" : "");
-        p = at ? at + strlen(dir) : p + strlen(p);
-    }
-}
-
 static void test_sources(void **state)
 {
     (void)state;
@@ -124,7 +106,7 @@ static void test_bad_sources(void **state)
         struct cfg_errors errs = {0};
         char text[500];
         assert_null(config_load(sources, 2, &errs));
-        print_errors(&errs, text, sizeof(text));
+        show_errors(&errs, text, sizeof(text));
         assert_string_equal(text, cases[i].want);
         cfg_errors_done(&errs);
     }
@@ -165,7 +147,7 @@ static void test_expansion_mistakes(void **state)
         struct cfg_errors errs = {0};
         char text[1000];
         assert_null(config_load_text("t", cases[i].yaml, &errs));
-        print_errors(&errs, text, sizeof(text));
+        show_errors(&errs, text, sizeof(text));
         assert_string_equal(text, cases[i].want);
         cfg_errors_done(&errs);
     }

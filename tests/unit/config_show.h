@@ -6,7 +6,16 @@
 #include <math.h>
 
 #include "agent/base/buf.h"
-#include "agent/config/value.h"
+#include "agent/config/errors.h"
+
+/* What cfg_errors_print() writes; cut at `size`. */
+static inline void show_errors(const struct cfg_errors *errs, char *ret, size_t size)
+{
+    FILE *f = fmemopen(ret, size, "w");
+    *ret = 0;
+    cfg_errors_print(errs, f);
+    fclose(f);
+}
 
 static inline void show_string(struct buf *b, struct bytes s)
 {
