@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "agent/config/bind.h"
+#include "agent/config/tree.h"
 
 #define MAX_TYPE_BYTES 63
 #define MAX_NAME_BYTES 1024
@@ -82,31 +83,12 @@ static bool is_ascii_name(unsigned char c)
     return c > 0x20 && c < 0x7f && !strchr("$+<=>^`|~", c);
 }
 
-/* Decodes one character above ASCII; its length, or 0 when it is not UTF-8. */
-static size_t decode(const unsigned char *p, size_t len, uint32_t *ret)
-{
-    size_t n = *p >= 0xf0 && *p < 0xf5   ? 4
-               : *p >= 0xe0 && *p < 0xf0 ? 3
-               : *p >= 0xc2 && *p < 0xe0 ? 2
-                                         : 0;
-    if (n == 0 || n > len)
-        return 0;
-    *ret = *p & (0x7fu >> n);
-    for (size_t i = 1; i < n; i++) {
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-        *ret = *ret << 6 | (p[i] & 0x3f);
-    }
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    return *ret >= least[n] && *ret <= 0x10ffff ? n : 0;
-}
-
 static bool is_name(const char *name, size_t len)
 {
     const unsigned char *p = (const unsigned char *)name, *end = p + len;
     while (p < end) {
         uint32_t c;
-        size_t n = *p < 0x80 ? is_ascii_name(*p) : decode(p, (size_t)(end - p), &c);
+        size_t n = *p < 0x80 ? is_ascii_name(*p) : cfg_decode_utf8(p, (size_t)(end - p), &c);
         if (n == 0 || (*p >= 0x80 && is_refused(c)))
             return false;
         p += n;

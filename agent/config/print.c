@@ -11,6 +11,34 @@ static void print_indent(FILE *f, int indent)
     fprintf(f, "%*s", indent, "");
 }
 
+/* Characters above ASCII that YAML reads as a line break, does not take at all, or nobody sees. */
+static bool is_special(uint32_t c)
+{
+    return c < 0xa0 || c == 0x2028 || c == 0x2029 || c == 0xfeff || c == 0xfffe || c == 0xffff;
+}
+
+/* The next character; what is not UTF-8 becomes U+FFFD. Returns its length. */
+static size_t next_char(const char *text, uint32_t *ret)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    *ret = *p;
+    size_t n = *p < 0x80 ? 1 : cfg_decode_utf8(p, strlen(text), ret);
+    if (n == 0)
+        *ret = 0xfffd;
+    return n ? n : 1;
+}
+
+static bool is_printable(const char *text)
+{
+    uint32_t c;
+    for (size_t n; *text; text += n) {
+        n = next_char(text, &c);
+        if (c < 0x20 || c == 0x7f || c == 0xfffd || (c >= 0x80 && is_special(c)))
+            return false;
+    }
+    return true;
+}
+
 /* Whether a plain scalar with this text would be read as this very string. */
 static bool is_plain(const char *text)
 {
@@ -19,29 +47,34 @@ static bool is_plain(const char *text)
     if (v.type != CFG_STRING || !*text || strchr("-?:,[]{}#&*!|>'\"%@`=<~", *text) ||
         isspace((unsigned char)*text))
         return false;
-    size_t len = strlen(text);
-    for (const char *p = text; *p; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            return false;
-    return !strstr(text, ": ") && !strstr(text, " #") && text[len - 1] != ':' &&
-           !isspace((unsigned char)text[len - 1]);
+    char last = text[v.text_len - 1];
+    return is_printable(text) && !strstr(text, ": ") && !strstr(text, " #") && last != ':' &&
+           !isspace((unsigned char)last);
+}
+
+static void print_char(FILE *f, const char *text, size_t len, uint32_t c)
+{
+    if (c == '"' || c == '\\')
+        fprintf(f, "\\%c", (char)c);
+    else if (c == '\n')
+        fputs("\\n", f);
+    else if (c == '\t')
+        fputs("\\t", f);
+    else if (c < 0x20 || c == 0x7f)
+        fprintf(f, "\\x%02" PRIx32, c);
+    else if (c == 0xfffd || (c >= 0x80 && is_special(c)))
+        fprintf(f, "\\u%04" PRIx32, c);
+    else
+        fwrite(text, 1, len, f);
 }
 
 static void print_quoted(FILE *f, const char *text)
 {
+    uint32_t c;
     fputc('"', f);
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            fprintf(f, "\\%c", c);
-        else if (c == '\n')
-            fputs("\\n", f);
-        else if (c == '\t')
-            fputs("\\t", f);
-        else if (c < 0x20 || c == 0x7f)
-            fprintf(f, "\\x%02x", c);
-        else
-            fputc(c, f);
+    for (size_t n; *text; text += n) {
+        n = next_char(text, &c);
+        print_char(f, text, n, c);
     }
     fputc('"', f);
 }
@@ -94,7 +127,7 @@ static void print_double(FILE *f, double d)
             if (strtod(text, NULL) == d)
                 break;
         }
-        fputs(text, f);
+        fprintf(f, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
     }
 }
 

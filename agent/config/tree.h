@@ -40,6 +40,9 @@ size_t cfg_path_push(struct cfg_path *p, const char *key);
 size_t cfg_path_push_index(struct cfg_path *p, size_t i);
 void cfg_path_pop(struct cfg_path *p, size_t mark);
 
+/* Decodes one character above ASCII at `p`; its length, or 0 when it is not UTF-8. */
+size_t cfg_decode_utf8(const unsigned char *p, size_t len, uint32_t *ret);
+
 /* Parses one YAML document; `name` stands in positions (kept, not copied). An empty text is null. What is wrong is added to errs, and the
  * result is NULL. *ret_more (may be NULL) says that more documents follow. */
 struct cfg_value *cfg_yaml_parse(struct arena *a, const char *name, const char *text, size_t len, struct cfg_errors *errs,

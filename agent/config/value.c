@@ -177,3 +177,21 @@ void cfg_path_pop(struct cfg_path *p, size_t mark)
     p->len = mark;
     p->text[mark] = 0;
 }
+
+size_t cfg_decode_utf8(const unsigned char *p, size_t len, uint32_t *ret)
+{
+    size_t n = *p >= 0xf0 && *p < 0xf5   ? 4
+               : *p >= 0xe0 && *p < 0xf0 ? 3
+               : *p >= 0xc2 && *p < 0xe0 ? 2
+                                         : 0;
+    if (n == 0 || n > len)
+        return 0;
+    *ret = *p & (0x7fu >> n);
+    for (size_t i = 1; i < n; i++) {
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+        *ret = *ret << 6 | (p[i] & 0x3f);
+    }
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    return *ret >= least[n] && *ret <= 0x10ffff ? n : 0;
+}
