@@ -38,7 +38,7 @@ void *__wrap_realloc(void *p, size_t n)
 
 static const char document[] = "on: true\n"
                                "name: ${env:TOKEN}-${env:NOPE}\n"
-                               "value: &v {a: [1, 2, {b: c}], d::e: 5, f: ${env:LIST}}\n"
+                               "value: &v {a: [1, 2, {b: c}], d::e: 5, f: \"${env:LIST}\"}\n"
                                "any_list: [*v, {<<: *v, g: h}]\n"
                                "tags: a,b,c\n"
                                "headers: [{name: a, value: \"Bearer ${env:TOKEN}\"}]\n"
