@@ -10,6 +10,8 @@ extern const struct component_type processor_batch, processor_resource;
 /* exporters */
 extern const struct component_type exporter_debug;
 extern const struct component_type exporter_nop;
+extern const struct component_type exporter_otlp_grpc;
+extern const struct component_type exporter_otlp_http;
 /* extensions */
 extern const struct component_type extension_health_check;
 
@@ -24,6 +26,8 @@ const struct component_type *const component_types[] = {
     /* exporters */
     &exporter_debug,
     &exporter_nop,
+    &exporter_otlp_grpc,
+    &exporter_otlp_http,
     /* extensions */
     &extension_health_check,
     NULL,

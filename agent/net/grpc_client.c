@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/base/clock.h"
+#include "agent/base/cond.h"
 
 #define STACK_BYTES (512u * 1024)
 #define BACKOFF_FIRST_NS (100 * NS_PER_MS)
@@ -302,10 +303,8 @@ static int prepare(struct grpc_client *c, struct grpc_call *k, const struct byte
  * the thread. */
 static void await(struct grpc_client *c, struct grpc_call *k)
 {
-    struct timespec t = {(time_t)(k->deadline_ns / NS_PER_S), (long)(k->deadline_ns % NS_PER_S)};
     while (k->state != CALL_DONE) {
-        int r = k->deadline_ns && !k->cancel ? pthread_cond_timedwait(&k->done, &c->lock, &t)
-                                             : pthread_cond_wait(&k->done, &c->lock);
+        int r = cond_wait_until(&k->done, &c->lock, k->cancel ? UINT64_MAX : k->deadline_ns);
         if (r != ETIMEDOUT || k->state == CALL_DONE)
             continue;
         k->cancel = CALL_DEADLINE;
@@ -348,19 +347,17 @@ void grpc_client_call(struct grpc_client *c, const char *path, const struct byte
                       unsigned nparts, uint64_t deadline_ns, struct grpc_response *ret)
 {
     _cleanup_buf_ struct buf *packed = NULL;
-    struct grpc_call k = {.path = path, .deadline_ns = deadline_ns, .ret = ret, .code = -1};
-    pthread_condattr_t attr;
+    struct grpc_call k = {.path = path, .ret = ret, .code = -1};
+    k.deadline_ns = deadline_ns ? deadline_ns : UINT64_MAX;
     memset(ret, 0, sizeof(*ret));
     int r = prepare(c, &k, parts, nparts, &packed);
+    if (r == 0)
+        r = cond_init_monotonic(&k.done);
     if (r < 0) {
-        ret->code = r == -EMSGSIZE ? GRPC_RESOURCE_EXHAUSTED : GRPC_INTERNAL;
+        ret->code = r == -EMSGSIZE ? GRPC_RESOURCE_EXHAUSTED : GRPC_UNAVAILABLE;
         snprintf(ret->message, sizeof(ret->message), "grpc: %s",
                  r == -EMSGSIZE ? "the message is larger than 4 GiB" : "out of memory");
     } else {
-        pthread_condattr_init(&attr);
-        pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-        pthread_cond_init(&k.done, &attr);
-        pthread_condattr_destroy(&attr);
         call(c, &k);
         pthread_cond_destroy(&k.done);
     }

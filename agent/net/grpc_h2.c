@@ -148,7 +148,7 @@ static void fill_headers(const struct grpc_client *c, const struct grpc_call *k,
         add(h, "grpc-encoding", encoding_name(s->compression),
             strlen(encoding_name(s->compression)));
     add(h, "grpc-accept-encoding", "gzip,zstd,snappy", 16);
-    if (k->deadline_ns) {
+    if (k->deadline_ns != UINT64_MAX) {
         uint64_t now = clock_now_ns();
         grpc_timeout_format(k->deadline_ns > now ? k->deadline_ns - now : 0, timeout);
         add(h, "grpc-timeout", timeout, strlen(timeout));

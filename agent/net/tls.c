@@ -38,28 +38,28 @@ int tls_client_check(const struct tls_client_settings *s, struct err *reterr)
     bool cert = given(s->cert_file) || given(s->cert_pem),
          key = given(s->key_file) || given(s->key_pem);
     if (given(s->ca_file) && given(s->ca_pem))
-        return err_at(reterr, "ca_pem",
+        return err_at(reterr, "tls::ca_pem",
                       "provide either a CA file or the PEM-encoded string, but not both");
     if (given(s->cert_file) && given(s->cert_pem))
-        return err_at(reterr, "cert_pem",
+        return err_at(reterr, "tls::cert_pem",
                       "provide either a certificate or the PEM-encoded string, but not both");
     if (given(s->key_file) && given(s->key_pem))
-        return err_at(reterr, "key_pem",
+        return err_at(reterr, "tls::key_pem",
                       "provide either a key or the PEM-encoded string, but not both");
     if (cert != key)
-        return err_at(reterr, cert ? "cert_file" : "key_file",
+        return err_at(reterr, cert ? "tls::cert_file" : "tls::key_file",
                       "provide both certificate and key, or neither");
     int min = tls_version(s->min_version, 0x0303), max = tls_version(s->max_version, 0x0304);
     if (min < 0)
-        return err_at(reterr, "min_version",
+        return err_at(reterr, "tls::min_version",
                       "unsupported TLS version: \"%s\" (expected 1.0, 1.1, 1.2 or 1.3)",
                       s->min_version);
     if (max < 0)
-        return err_at(reterr, "max_version",
+        return err_at(reterr, "tls::max_version",
                       "unsupported TLS version: \"%s\" (expected 1.0, 1.1, 1.2 or 1.3)",
                       s->max_version);
     if (min > max)
-        return err_at(reterr, "min_version", "min_version cannot be greater than max_version");
+        return err_at(reterr, "tls::min_version", "min_version cannot be greater than max_version");
     return 0;
 }
 

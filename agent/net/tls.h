@@ -11,7 +11,7 @@ struct tls_client_settings {
     int64_t reload_interval_ns; /* files are read again at every new connection, so this changes nothing */
 };
 extern const struct cfg_field tls_client_fields[]; /* the reference's `tls:` keys of clients */
-/* Cross-field rules (certificate and key, file or PEM, versions): 0 or -EINVAL. */
+/* Cross-field rules (certificate and key, file or PEM, versions): 0 or -EINVAL about a key below `tls`. */
 int tls_client_check(const struct tls_client_settings *s, struct err *reterr);
 /* True when the settings name a CA, by file or as text. */
 bool tls_client_has_ca(const struct tls_client_settings *s);

@@ -66,6 +66,8 @@ struct component_type {
     size_t config_size;
     /* Cross-field rules; no side effects; `validate` calls it too. 0 or a negative errno with reterr (err_at() names the key). */
     int (*check)(const void *config, struct err *reterr);
+    /* Exporter in a pipeline of signal `s`: whether the config serves it. NULL = always. */
+    int (*check_signal)(const void *config, enum signal s, struct err *reterr);
     /* Queued exporters: where the queue, retry and time-out settings are in the config. NULL = not queued. */
     const struct exporter_settings *(*settings)(const void *config);
 

@@ -163,6 +163,17 @@ static int signal_error(const struct node *n, enum signal signal, struct cfg_err
     return -EINVAL;
 }
 
+/* The exporter's own rule about a signal. */
+static int check_exporter(const struct node *n, enum signal signal, struct cfg_errors *errs)
+{
+    struct err e = {0};
+    const struct component_type *t = n->settings->type;
+    if (!t->check_signal || t->check_signal(n->settings->bound, signal, &e) == 0)
+        return 0;
+    create_error(n, &e, errs);
+    return -EINVAL;
+}
+
 static int check_signals(const struct pipeline *p, struct cfg_errors *errs)
 {
     const struct pipeline_settings *s = p->settings;
@@ -177,6 +188,8 @@ static int check_signals(const struct pipeline *p, struct cfg_errors *errs)
     for (size_t i = 0; i < s->nexporters; i++)
         if (!(s->exporters[i]->type->accepts & bit))
             r = signal_error(p->exporters[i], s->signal, errs);
+        else if (check_exporter(p->exporters[i], s->signal, errs) < 0)
+            r = -EINVAL;
     return r;
 }
 

@@ -1,0 +1,329 @@
+/* The otlp_grpc exporter: OTLP over gRPC, https://opentelemetry.io/docs/specs/otlp/#otlpgrpc */
+#include <ctype.h>
+#include <errno.h>
+
+#include "agent/net/grpc_client.h"
+#include "agent/pipeline/otlp_client.h"
+#include "agent/pipeline/queue.h"
+
+#define KEEPALIVE_MIN_NS 10000000000 /* gRPC's own lower bound for pings */
+
+extern const struct component_type exporter_otlp_grpc;
+
+struct keepalive_config {
+    int64_t time_ns, timeout_ns;
+    bool permit_without_stream;
+};
+
+struct otlp_grpc_config {
+    struct exporter_settings exporter;
+    const char *endpoint, *compression;
+    struct compression_params compression_params;
+    struct tls_client_settings tls;
+    struct cfg_map headers;
+    const char *authority, *user_agent, *balancer_name;
+    bool wait_for_ready;
+    struct keepalive_config *keepalive;
+    int64_t read_buffer_size, write_buffer_size;
+};
+
+struct otlp_grpc {
+    struct component base;
+    const struct otlp_grpc_config *config;
+    struct http_metadata *metadata;
+    unsigned nmetadata;
+    struct grpc_client *client;
+};
+
+/* ---- configuration */
+
+static int check(const void *config, struct err *reterr)
+{
+    const struct otlp_grpc_config *c = config;
+    struct err e = {""};
+    int r = exporter_settings_check(&c->exporter, reterr);
+    if (r == 0 && grpc_client_check_endpoint(c->endpoint, &e) < 0)
+        r = err_at(reterr, "endpoint", "%s", e.text);
+    if (r == 0)
+        r = compression_check(c->compression, &c->compression_params, true, reterr);
+    if (r == 0)
+        r = client_headers_check(&c->headers, reterr);
+    if (r == 0 && *c->balancer_name && strcmp(c->balancer_name, "round_robin") != 0 &&
+        strcmp(c->balancer_name, "pick_first") != 0)
+        r = err_at(reterr, "balancer_name",
+                   "invalid balancer_name: %s (expected round_robin or pick_first)",
+                   c->balancer_name);
+    return r == 0 ? tls_client_check(&c->tls, reterr) : r;
+}
+
+static const struct exporter_settings *settings(const void *config)
+{
+    return &((const struct otlp_grpc_config *)config)->exporter;
+}
+
+/* ---- life cycle */
+
+static void destroy(struct component *c)
+{
+    struct otlp_grpc *g = (struct otlp_grpc *)c;
+    if (!g)
+        return;
+    grpc_client_free(g->client);
+    for (unsigned i = 0; i < g->nmetadata; i++)
+        free((char *)g->metadata[i].name);
+    free(g->metadata);
+    free(g);
+}
+
+/* Names that gRPC sets itself; metadata cannot replace them. */
+static bool reserved(const char *lower)
+{
+    static const char *const names[] = {"content-type", "te",   "user-agent",
+                                        "connection",   "host", "transfer-encoding"};
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (strcmp(names[i], lower) == 0)
+            return true;
+    return strncmp(lower, "grpc-", 5) == 0;
+}
+
+static int make_metadata(struct otlp_grpc *g)
+{
+    const struct cfg_map *h = &g->config->headers;
+    g->metadata = calloc(h->n + 1, sizeof(*g->metadata));
+    if (!g->metadata)
+        return -ENOMEM;
+    for (size_t i = 0; i < h->n; i++) {
+        char *name = strdup(h->keys[i]);
+        if (!name)
+            return -ENOMEM;
+        for (char *p = name; *p; p++)
+            *p = (char)tolower((unsigned char)*p);
+        if (reserved(name)) {
+            log_warn(&g->base.logger, "header is set by gRPC itself and was left out",
+                     LOG_STR("header", name));
+            free(name);
+            continue;
+        }
+        g->metadata[g->nmetadata++] =
+            (struct http_metadata){name, ((const char *const *)h->values)[i]};
+    }
+    return 0;
+}
+
+static int make_client(struct otlp_grpc *g, struct err *reterr)
+{
+    const struct otlp_grpc_config *c = g->config;
+    const struct keepalive_config *k = c->keepalive;
+    const struct grpc_client_settings s = {
+        .endpoint = c->endpoint,
+        .tls = &c->tls,
+        .authority = c->authority,
+        .user_agent = *c->user_agent ? c->user_agent : OTLP_USER_AGENT,
+        .compression = compression_codec(c->compression, true),
+        .compression_level = (int)c->compression_params.level,
+        .keepalive_time_ns = !k                              ? 0
+                             : k->time_ns < KEEPALIVE_MIN_NS ? KEEPALIVE_MIN_NS
+                                                             : k->time_ns,
+        .keepalive_timeout_ns = k ? k->timeout_ns : 0,
+        .keepalive_permit_without_stream = k && k->permit_without_stream,
+        .wait_for_ready = c->wait_for_ready,
+        .metadata = g->metadata,
+        .nmetadata = g->nmetadata,
+    };
+    return grpc_client_new(&s, &g->client, reterr);
+}
+
+static int create(const struct component_args *args, struct component **ret, struct err *reterr)
+{
+    struct otlp_grpc *g = calloc(1, sizeof(*g));
+    if (!g)
+        return err_set(reterr, -ENOMEM, "out of memory");
+    component_init(&g->base, &exporter_otlp_grpc, args);
+    g->config = args->config;
+    int r =
+        make_metadata(g) < 0 ? err_set(reterr, -ENOMEM, "out of memory") : make_client(g, reterr);
+    if (r < 0) {
+        destroy(&g->base);
+        return r;
+    }
+    *ret = &g->base;
+    return 0;
+}
+
+/* Nothing is connected yet: a backend may come later. Certificates are looked at, since they do
+ * not. */
+static int start(struct component *c, struct err *reterr)
+{
+    return tls_client_test(&((struct otlp_grpc *)c)->config->tls, reterr);
+}
+
+static void stop(struct component *c, uint64_t deadline_ns _unused_)
+{
+    grpc_client_stop(((struct otlp_grpc *)c)->client);
+}
+
+/* ---- data path */
+
+static enum verdict read_success(const struct otlp_grpc *g, enum signal s,
+                                 const struct grpc_response *res, struct outcome *out)
+{
+    struct partial_success ps = {0};
+    struct bytes body = res->message_bytes ? buf_bytes(res->message_bytes) : bytes_of("", 0);
+    if (response_read(s, body, false, &ps) < 0) {
+        out->status = RPC_INTERNAL;
+        outcome_message(out,
+                        "grpc: error unmarshalling the response: unexpected EOF or invalid data");
+        return VERDICT_REJECT;
+    }
+    client_headers_scrub(&g->config->headers, ps.message);
+    partial_success_note(&g->base.logger, s, &ps, out);
+    return VERDICT_OK;
+}
+
+static enum verdict read_failure(const struct otlp_grpc *g, struct grpc_response *res,
+                                 struct outcome *out)
+{
+    struct rpc_status details = {0};
+    bool told = res->details && status_read(buf_bytes(res->details), &details) == 0;
+    client_headers_scrub(&g->config->headers, res->message);
+    outcome_message(out, "rpc error: code = %s desc = %s", rpc_code_name(res->code), res->message);
+    return verdict_of_grpc(res->code, told ? &details : NULL, out);
+}
+
+static enum verdict otlp_grpc_send(struct component *c, const struct batch *b, uint64_t deadline_ns,
+                                   struct outcome *out)
+{
+    static const char *const methods[SIGNAL_COUNT] = {
+        [SIGNAL_TRACES] = "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+        [SIGNAL_METRICS] = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+        [SIGNAL_LOGS] = "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+    };
+    struct otlp_grpc *g = (struct otlp_grpc *)c;
+    _cleanup_free_ struct bytes *parts = calloc(b->nsegs + 1, sizeof(*parts));
+    if (!parts) {
+        outcome_message(out, "out of memory while the request was made");
+        return VERDICT_RETRY;
+    }
+    for (unsigned i = 0; i < b->nsegs; i++)
+        parts[i] = buf_bytes(b->segs[i]);
+    struct grpc_response res;
+    grpc_client_call(g->client, methods[b->signal], parts, b->nsegs, deadline_ns, &res);
+    enum verdict v =
+        res.code == RPC_OK ? read_success(g, b->signal, &res, out) : read_failure(g, &res, out);
+    buf_unref(res.message_bytes);
+    buf_unref(res.details);
+    return v;
+}
+
+/* ---- keys */
+
+static const struct cfg_field keepalive_fields[] = {
+    {.key = "time",
+     .kind = BIND_DURATION,
+     CFG_AT(struct keepalive_config, time_ns),
+     .def = "10s",
+     .help = "A ping is sent after so much silence; at least 10s."},
+    {.key = "timeout",
+     .kind = BIND_DURATION,
+     CFG_AT(struct keepalive_config, timeout_ns),
+     .def = "10s",
+     .help = "Without an answer the connection is closed after this time."},
+    {.key = "permit_without_stream",
+     .kind = BIND_BOOL,
+     CFG_AT(struct keepalive_config, permit_without_stream),
+     .help = "Ping also while no request is under way."},
+    {0},
+};
+
+static const struct cfg_field fields[] = {
+    {.key = "endpoint",
+     .kind = BIND_STRING,
+     CFG_AT(struct otlp_grpc_config, endpoint),
+     .help = "host:port; http:// means without TLS, https:// with TLS; also dns:///host:port and "
+             "unix:///path."},
+    {.key = "compression",
+     .kind = BIND_STRING,
+     CFG_AT(struct otlp_grpc_config, compression),
+     .def = "gzip",
+     .help = "gzip, zstd, snappy, none or \"\"."},
+    {.key = "compression_params",
+     .kind = BIND_STRUCT,
+     CFG_AT(struct otlp_grpc_config, compression_params),
+     .fields = compression_params_fields,
+     CFG_NESTED(struct compression_params),
+     .help = "Details of the compression."},
+    EXPORTER_FIELDS(struct otlp_grpc_config, exporter, "5s", "{}"),
+    {.key = "tls",
+     .kind = BIND_STRUCT,
+     CFG_AT(struct otlp_grpc_config, tls),
+     .fields = tls_client_fields,
+     CFG_NESTED(struct tls_client_settings),
+     .help = "TLS, which is on unless `insecure: true` or the endpoint begins with http://."},
+    {.key = "headers",
+     .kind = BIND_MAP,
+     CFG_AT(struct otlp_grpc_config, headers),
+     .elem = &cfg_elem_opaque,
+     .pairs = true,
+     .help = "Metadata of every request, as a map or a list of name and value."},
+    {.key = "auth",
+     .kind = BIND_REFUSED,
+     .help = "authenticators for clients are not available; send the token with `headers`"},
+    {.key = "authority",
+     .kind = BIND_STRING,
+     CFG_AT(struct otlp_grpc_config, authority),
+     .help = "The :authority to send instead of the endpoint's."},
+    {.key = "user_agent",
+     .kind = BIND_STRING,
+     CFG_AT(struct otlp_grpc_config, user_agent),
+     .help = "The user-agent to send."},
+    {.key = "wait_for_ready",
+     .kind = BIND_BOOL,
+     CFG_AT(struct otlp_grpc_config, wait_for_ready),
+     .help = "An attempt waits for a connection up to its time-out instead of failing at once."},
+    {.key = "keepalive",
+     .kind = BIND_BLOCK,
+     CFG_AT(struct otlp_grpc_config, keepalive),
+     .fields = keepalive_fields,
+     CFG_NESTED(struct keepalive_config),
+     .help = "HTTP/2 pings; off unless given."},
+    {.key = "balancer_name",
+     .kind = BIND_STRING,
+     CFG_AT(struct otlp_grpc_config, balancer_name),
+     .def = "round_robin",
+     .help = "Accepted (round_robin, pick_first); there is one connection, to the first address "
+             "that answers."},
+    {.key = "read_buffer_size",
+     .kind = BIND_INT,
+     CFG_AT(struct otlp_grpc_config, read_buffer_size),
+     .help = "Accepted and not used."},
+    {.key = "write_buffer_size",
+     .kind = BIND_INT,
+     CFG_AT(struct otlp_grpc_config, write_buffer_size),
+     .def = "524288",
+     .help = "Accepted and not used."},
+    {.key = "middlewares",
+     .kind = BIND_REFUSED,
+     .def = "[]",
+     .help = "client middlewares are not available"},
+    {0},
+};
+
+static const char *const aliases[] = {"otlp", NULL};
+
+const struct component_type exporter_otlp_grpc = {
+    .kind = KIND_EXPORTER,
+    .name = "otlp_grpc",
+    .aliases = aliases,
+    .accepts = SIGNALS_ALL,
+    .stability = {"stable", "stable", "stable"},
+    .help = "Sends OTLP over gRPC.",
+    .fields = fields,
+    .config_size = sizeof(struct otlp_grpc_config),
+    .check = check,
+    .settings = settings,
+    .create = create,
+    .start = start,
+    .stop = stop,
+    .destroy = destroy,
+    .send = otlp_grpc_send,
+};

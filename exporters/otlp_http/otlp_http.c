@@ -1,0 +1,540 @@
+/* The otlp_http exporter: OTLP over HTTP, in protobuf or JSON,
+ * https://opentelemetry.io/docs/specs/otlp/#otlphttp */
+#include <errno.h>
+
+#include "agent/base/clock.h"
+#include "agent/net/http_pool.h"
+#include "agent/net/retry_after.h"
+#include "agent/pipeline/otlp_client.h"
+#include "agent/pipeline/queue.h"
+#include "proto/json.h"
+
+#define RESPONSE_BYTES 65536 /* of an answer that are looked at */
+#define IDLE_PER_HOST 2      /* Go's default for connections kept while unused */
+
+extern const struct component_type exporter_otlp_http;
+
+struct keepalive_config {
+    int64_t idle_conn_timeout_ns, max_idle_conns, max_idle_conns_per_host;
+};
+
+struct otlp_http_config {
+    struct exporter_settings exporter;
+    const char *endpoint, *signal_endpoints[SIGNAL_COUNT], *profiles_endpoint;
+    int encoding;
+    const char *compression;
+    struct compression_params compression_params;
+    struct cfg_map headers;
+    const char *proxy_url;
+    struct tls_client_settings tls;
+    int64_t read_buffer_size, write_buffer_size, max_conns_per_host;
+    struct keepalive_config *keepalive;
+    enum cfg_presence keepalive_given;
+    /* Older spellings at the top level. */
+    int64_t idle_conn_timeout_ns, max_idle_conns, max_idle_conns_per_host;
+    enum cfg_presence idle_conn_timeout_given, max_idle_conns_given, max_idle_conns_per_host_given,
+        disable_keep_alives_given;
+    bool disable_keep_alives;
+    bool force_attempt_http2;
+    int64_t http2_read_idle_timeout_ns, http2_ping_timeout_ns;
+};
+
+enum { ENCODING_PROTO, ENCODING_JSON };
+
+struct otlp_http {
+    struct component base;
+    const struct otlp_http_config *config;
+    enum codec codec;
+    char *urls[SIGNAL_COUNT]; /* NULL = no endpoint for the signal */
+    char **headers;           /* "name: value", NULL ended */
+    struct http_pool *pool;
+};
+
+/* ---- configuration */
+
+static bool http_url(const char *url)
+{
+    size_t n = strncmp(url, "http://", 7) == 0 ? 7 : strncmp(url, "https://", 8) == 0 ? 8 : 0;
+    const char *bad = url;
+    while ((unsigned char)*bad > ' ' && *bad != 0x7f)
+        bad++;
+    return n && !*bad && url[n] && !strchr("/?#", url[n]);
+}
+
+static int check_url(const char *key, const char *url, struct err *reterr)
+{
+    char safe[300];
+    if (!*url || http_url(url))
+        return 0;
+    http_url_redact(url, safe, sizeof(safe));
+    return err_at(
+        reterr, key,
+        "endpoint must be a valid URL: expected http://host[:port][/path] or https://…, got \"%s\"",
+        safe);
+}
+
+static int check_endpoints(const struct otlp_http_config *c, struct err *reterr)
+{
+    static const char *const keys[] = {"traces_endpoint", "metrics_endpoint", "logs_endpoint"};
+    bool any = *c->endpoint || *c->profiles_endpoint;
+    int r = check_url("endpoint", c->endpoint, reterr);
+    for (int s = 0; r == 0 && s < SIGNAL_COUNT; s++) {
+        r = check_url(keys[s], c->signal_endpoints[s], reterr);
+        any = any || *c->signal_endpoints[s];
+    }
+    if (r == 0 && !any)
+        return err_set(reterr, -EINVAL, "at least one endpoint must be specified");
+    return r;
+}
+
+static bool old_keepalive_keys(const struct otlp_http_config *c)
+{
+    return c->idle_conn_timeout_given || c->max_idle_conns_given ||
+           c->max_idle_conns_per_host_given || c->disable_keep_alives_given;
+}
+
+static int check(const void *config, struct err *reterr)
+{
+    const struct otlp_http_config *c = config;
+    int r = exporter_settings_check(&c->exporter, reterr);
+    if (r == 0)
+        r = check_endpoints(c, reterr);
+    if (r == 0)
+        r = compression_check(c->compression, &c->compression_params, false, reterr);
+    if (r == 0)
+        r = client_headers_check(&c->headers, reterr);
+    if (r == 0 && *c->proxy_url && !strstr(c->proxy_url, "://"))
+        r = err_at(reterr, "proxy_url", "expected a URL such as http://proxy:3128");
+    if (r == 0 && c->keepalive_given && old_keepalive_keys(c))
+        r = err_at(reterr, "keepalive",
+                   "cannot be used together with idle_conn_timeout, max_idle_conns, "
+                   "max_idle_conns_per_host or "
+                   "disable_keep_alives, which it replaces");
+    return r == 0 ? tls_client_check(&c->tls, reterr) : r;
+}
+
+static int check_signal(const void *config, enum signal s, struct err *reterr)
+{
+    const struct otlp_http_config *c = config;
+    if (*c->endpoint || *c->signal_endpoints[s])
+        return 0;
+    return err_set(reterr, -EINVAL, "either endpoint or %s_endpoint must be specified",
+                   signal_name(s));
+}
+
+static const struct exporter_settings *settings(const void *config)
+{
+    return &((const struct otlp_http_config *)config)->exporter;
+}
+
+/* ---- life cycle */
+
+static void destroy(struct component *c)
+{
+    struct otlp_http *h = (struct otlp_http *)c;
+    if (!h)
+        return;
+    http_pool_free(h->pool);
+    for (int s = 0; s < SIGNAL_COUNT; s++)
+        free(h->urls[s]);
+    for (char **p = h->headers; p && *p; p++)
+        free(*p);
+    free(h->headers);
+    free(h);
+}
+
+static int make_url(const struct otlp_http_config *c, enum signal s, char **ret)
+{
+    const char *own = c->signal_endpoints[s], *slash = "/";
+    size_t n = strlen(c->endpoint);
+    if (*own)
+        return (*ret = strdup(own)) ? 0 : -ENOMEM;
+    if (!n)
+        return 0;
+    if (c->endpoint[n - 1] == '/')
+        slash = "";
+    return asprintf(ret, "%s%sv1/%s", c->endpoint, slash, signal_name(s)) < 0
+               ? (*ret = NULL, -ENOMEM)
+               : 0;
+}
+
+/* A configured header replaces the exporter's own of the same name. */
+static int add_header(struct otlp_http *h, size_t *n, const char *name, const char *value, bool own)
+{
+    if (own && client_headers_get(&h->config->headers, name))
+        return 0;
+    if (asprintf(&h->headers[*n], "%s: %s", name, value) < 0) {
+        h->headers[*n] = NULL;
+        return -ENOMEM;
+    }
+    (*n)++;
+    return 0;
+}
+
+static int make_headers(struct otlp_http *h)
+{
+    const struct otlp_http_config *c = h->config;
+    size_t n = 0;
+    h->headers = calloc(c->headers.n + 3, sizeof(*h->headers));
+    if (!h->headers)
+        return -ENOMEM;
+    int r = add_header(h, &n, "Content-Type",
+                       c->encoding == ENCODING_JSON ? "application/json" : "application/x-protobuf",
+                       true);
+    if (r == 0 && h->codec != CODEC_IDENTITY)
+        r = add_header(h, &n, "Content-Encoding", c->compression, true);
+    for (size_t i = 0; r == 0 && i < c->headers.n; i++)
+        r = add_header(h, &n, c->headers.keys[i], ((const char *const *)c->headers.values)[i],
+                       false);
+    return r;
+}
+
+static int make_pool(struct otlp_http *h, struct err *reterr)
+{
+    const struct otlp_http_config *c = h->config;
+    int64_t idle_ns = c->keepalive ? c->keepalive->idle_conn_timeout_ns : 0,
+            per_host = c->keepalive ? c->keepalive->max_idle_conns_per_host : 0;
+    if (c->idle_conn_timeout_given)
+        idle_ns = c->idle_conn_timeout_ns;
+    if (c->max_idle_conns_per_host_given)
+        per_host = c->max_idle_conns_per_host;
+    const struct http_client_settings s = {
+        .tls = &c->tls,
+        .proxy_url = c->proxy_url,
+        .user_agent = client_headers_get(&c->headers, "User-Agent") ? NULL : OTLP_USER_AGENT,
+        .max_conns_per_host = c->max_conns_per_host,
+        .idle_timeout_ns = idle_ns,
+        .http2 = c->force_attempt_http2,
+        .no_keepalive = !c->keepalive || c->disable_keep_alives,
+    };
+    h->pool = http_pool_new(&s, per_host > 0 ? (unsigned)per_host : IDLE_PER_HOST, reterr);
+    return h->pool ? 0 : -ENOMEM;
+}
+
+static int create(const struct component_args *args, struct component **ret, struct err *reterr)
+{
+    struct otlp_http *h = calloc(1, sizeof(*h));
+    if (!h)
+        return err_set(reterr, -ENOMEM, "out of memory");
+    component_init(&h->base, &exporter_otlp_http, args);
+    h->config = args->config;
+    h->codec = compression_codec(h->config->compression, false);
+    int r = 0;
+    for (int s = 0; r == 0 && s < SIGNAL_COUNT; s++)
+        r = make_url(h->config, s, &h->urls[s]);
+    if (r == 0)
+        r = make_headers(h);
+    r = r < 0 ? err_set(reterr, r, "out of memory") : make_pool(h, reterr);
+    if (r < 0) {
+        destroy(&h->base);
+        return r;
+    }
+    *ret = &h->base;
+    return 0;
+}
+
+/* Nothing is connected yet: a backend may come later. Certificates are looked at, since they do
+ * not. */
+static int start(struct component *c, struct err *reterr)
+{
+    struct otlp_http *h = (struct otlp_http *)c;
+    if (old_keepalive_keys(h->config))
+        log_warn(&c->logger, "idle_conn_timeout, max_idle_conns, max_idle_conns_per_host and "
+                             "disable_keep_alives are deprecated; use the "
+                             "keepalive block instead");
+    return tls_client_test(&h->config->tls, reterr);
+}
+
+static void stop(struct component *c, uint64_t deadline_ns _unused_)
+{
+    http_pool_interrupt(((struct otlp_http *)c)->pool);
+}
+
+/* ---- data path */
+
+/* The body of a batch as parts: its own segments, or one new buffer in *ret_made. */
+static int make_body(const struct otlp_http *h, const struct batch *b, struct bytes **ret_parts,
+                     unsigned *ret_n, struct buf **ret_made)
+{
+    _cleanup_buf_ struct buf *json = NULL;
+    _cleanup_free_ struct bytes *parts = calloc(b->nsegs + 1, sizeof(*parts));
+    unsigned n = 0;
+    if (!parts)
+        return -ENOMEM;
+    if (h->config->encoding == ENCODING_JSON) {
+        int r = (json = buf_new(0)) ? json_write_batch(b, 0, json) : -ENOMEM;
+        if (r < 0)
+            return r;
+        parts[n++] = buf_bytes(json);
+    } else {
+        for (; n < b->nsegs; n++)
+            parts[n] = buf_bytes(b->segs[n]);
+    }
+    if (h->codec != CODEC_IDENTITY) {
+        if (!(*ret_made = buf_new(0)))
+            return -ENOMEM;
+        int r =
+            codec_compress(h->codec, (int)h->config->compression_params.level, parts, n, *ret_made);
+        if (r < 0)
+            return r;
+        parts[0] = buf_bytes(*ret_made);
+        n = 1;
+    } else {
+        *ret_made = TAKE_PTR(json);
+    }
+    *ret_n = n;
+    *ret_parts = TAKE_PTR(parts);
+    return 0;
+}
+
+static bool media_is(const char *content_type, const char *type)
+{
+    return strcmp(content_type, type) == 0;
+}
+
+/* A 2xx means delivered, whatever follows; a body of our type that does not parse is reported, and
+ * the data not sent again. */
+static enum verdict read_success(const struct otlp_http *h, enum signal s,
+                                 const struct http_client_response *res, struct outcome *out)
+{
+    struct partial_success ps = {0};
+    bool json = media_is(res->content_type, "application/json");
+    if (!json && !media_is(res->content_type, "application/x-protobuf"))
+        return VERDICT_OK;
+    if (response_read(s, buf_bytes(res->body), json, &ps) < 0) {
+        out->status = RPC_INTERNAL;
+        outcome_message(out, "error parsing %s response: unexpected EOF or invalid data",
+                        json ? "json" : "protobuf");
+        return VERDICT_REJECT;
+    }
+    client_headers_scrub(&h->config->headers, ps.message);
+    partial_success_note(&h->base.logger, s, &ps, out);
+    return VERDICT_OK;
+}
+
+static enum verdict read_failure(const struct otlp_http *h, const char *url,
+                                 const struct http_client_response *res, struct outcome *out)
+{
+    struct rpc_status st = {0};
+    uint32_t retry_ms = retry_after_parse(res->retry_after, clock_wall_ns());
+    bool told = status_read(buf_bytes(res->body), &st) == 0;
+    client_headers_scrub(&h->config->headers, st.message);
+    outcome_message(out,
+                    told
+                        ? "error exporting items, request to %s responded with HTTP Status Code "
+                          "%d, Message=%s, Details=[]"
+                        : "error exporting items, request to %s responded with HTTP Status Code %d",
+                    url, res->status, st.message);
+    return verdict_of_http(res->status, retry_ms, out);
+}
+
+static enum verdict exchange(struct otlp_http *h, enum signal s,
+                             const struct http_client_request *q, struct outcome *out)
+{
+    struct http_client_response res;
+    struct err e = {""};
+    char url[160];
+    http_url_redact(q->url, url, sizeof(url));
+    log_debug(&h->base.logger, "Preparing to make HTTP request", LOG_STR("url", url));
+    if (http_pool_send(h->pool, q, &res, &e) < 0) {
+        out->status = RPC_UNAVAILABLE;
+        outcome_message(out, "failed to make an HTTP request: Post \"%s\": %s", url, e.text);
+        return VERDICT_RETRY;
+    }
+    bool good = res.status >= 200 && res.status < 300;
+    enum verdict v = good ? read_success(h, s, &res, out) : read_failure(h, url, &res, out);
+    buf_unref(res.body);
+    return v;
+}
+
+static enum verdict otlp_http_send(struct component *c, const struct batch *b, uint64_t deadline_ns,
+                                   struct outcome *out)
+{
+    struct otlp_http *h = (struct otlp_http *)c;
+    _cleanup_free_ struct bytes *parts = NULL;
+    _cleanup_buf_ struct buf *made = NULL;
+    unsigned n = 0;
+    if (make_body(h, b, &parts, &n, &made) < 0) {
+        outcome_message(out, "out of memory while the request was made");
+        return VERDICT_RETRY;
+    }
+    const struct http_client_request q = {
+        .method = "POST",
+        .url = h->urls[b->signal],
+        .headers = (const char *const *)h->headers,
+        .body = parts,
+        .nbody = n,
+        .deadline_ns = deadline_ns,
+        .max_response_bytes = RESPONSE_BYTES,
+    };
+    return exchange(h, b->signal, &q, out);
+}
+
+/* ---- keys */
+
+static const struct cfg_field keepalive_fields[] = {
+    {.key = "idle_conn_timeout",
+     .kind = BIND_DURATION,
+     CFG_AT(struct keepalive_config, idle_conn_timeout_ns),
+     .def = "90s",
+     .help = "An unused connection is closed after this time."},
+    {.key = "max_idle_conns",
+     .kind = BIND_INT,
+     CFG_AT(struct keepalive_config, max_idle_conns),
+     .def = "100",
+     .help = "Accepted; all connections go to one host, so max_idle_conns_per_host counts."},
+    {.key = "max_idle_conns_per_host",
+     .kind = BIND_INT,
+     CFG_AT(struct keepalive_config, max_idle_conns_per_host),
+     .help = "Unused connections that are kept; 0 means 2."},
+    {0},
+};
+
+static const char *const encodings[] = {"proto", "json", NULL};
+
+static const struct cfg_field fields[] = {
+    {.key = "endpoint",
+     .kind = BIND_STRING,
+     CFG_AT(struct otlp_http_config, endpoint),
+     .help = "Base URL; /v1/traces, /v1/metrics or /v1/logs is appended."},
+    {.key = "traces_endpoint",
+     .kind = BIND_STRING,
+     CFG_AT(struct otlp_http_config, signal_endpoints[SIGNAL_TRACES]),
+     .help = "Whole URL for traces, used as it is."},
+    {.key = "metrics_endpoint",
+     .kind = BIND_STRING,
+     CFG_AT(struct otlp_http_config, signal_endpoints[SIGNAL_METRICS]),
+     .help = "Whole URL for metrics, used as it is."},
+    {.key = "logs_endpoint",
+     .kind = BIND_STRING,
+     CFG_AT(struct otlp_http_config, signal_endpoints[SIGNAL_LOGS]),
+     .help = "Whole URL for logs, used as it is."},
+    {.key = "profiles_endpoint",
+     .kind = BIND_STRING,
+     CFG_AT(struct otlp_http_config, profiles_endpoint),
+     .help = "Accepted and not used: profiles are not served."},
+    {.key = "encoding",
+     .kind = BIND_ENUM,
+     CFG_AT(struct otlp_http_config, encoding),
+     .values = encodings,
+     .def = "proto",
+     .help = "proto or json."},
+    {.key = "compression",
+     .kind = BIND_STRING,
+     CFG_AT(struct otlp_http_config, compression),
+     .def = "gzip",
+     .help = "gzip, zstd, snappy, x-snappy-framed, zlib, deflate, lz4, none or \"\"."},
+    {.key = "compression_params",
+     .kind = BIND_STRUCT,
+     CFG_AT(struct otlp_http_config, compression_params),
+     .fields = compression_params_fields,
+     CFG_NESTED(struct compression_params),
+     .help = "Details of the compression."},
+    EXPORTER_FIELDS(struct otlp_http_config, exporter, "30s", "{}"),
+    {.key = "headers",
+     .kind = BIND_MAP,
+     CFG_AT(struct otlp_http_config, headers),
+     .elem = &cfg_elem_opaque,
+     .pairs = true,
+     .help = "Headers of every request, as a map or a list of name and value; they replace the "
+             "exporter's own."},
+    {.key = "auth",
+     .kind = BIND_REFUSED,
+     .help = "authenticators for clients are not available; send the token with `headers`"},
+    {.key = "proxy_url",
+     .kind = BIND_STRING,
+     CFG_AT(struct otlp_http_config, proxy_url),
+     .help = "Proxy for all requests; else HTTP_PROXY, HTTPS_PROXY and NO_PROXY count."},
+    {.key = "tls",
+     .kind = BIND_STRUCT,
+     CFG_AT(struct otlp_http_config, tls),
+     .fields = tls_client_fields,
+     CFG_NESTED(struct tls_client_settings),
+     .help = "TLS; the scheme of the endpoint decides whether it is used."},
+    {.key = "read_buffer_size",
+     .kind = BIND_INT,
+     CFG_AT(struct otlp_http_config, read_buffer_size),
+     .help = "Accepted and not used."},
+    {.key = "write_buffer_size",
+     .kind = BIND_INT,
+     CFG_AT(struct otlp_http_config, write_buffer_size),
+     .def = "524288",
+     .help = "Accepted and not used."},
+    {.key = "max_conns_per_host",
+     .kind = BIND_INT,
+     CFG_AT(struct otlp_http_config, max_conns_per_host),
+     .min = 0,
+     .max = 1e6,
+     .help = "Most requests at the same time, each on a connection of its own; 0 means no limit "
+             "but num_consumers."},
+    {.key = "keepalive",
+     .kind = BIND_BLOCK,
+     CFG_AT(struct otlp_http_config, keepalive),
+     .def = "{}",
+     .fields = keepalive_fields,
+     CFG_NESTED(struct keepalive_config),
+     CFG_PRESENCE(struct otlp_http_config, keepalive_given),
+     .help = "Connections are kept between requests; enabled: false makes a new one for each."},
+    {.key = "idle_conn_timeout",
+     .kind = BIND_DURATION,
+     CFG_AT(struct otlp_http_config, idle_conn_timeout_ns),
+     .def = "90s",
+     CFG_PRESENCE(struct otlp_http_config, idle_conn_timeout_given),
+     .help = "Older spelling of keepalive::idle_conn_timeout."},
+    {.key = "max_idle_conns",
+     .kind = BIND_INT,
+     CFG_AT(struct otlp_http_config, max_idle_conns),
+     .def = "100",
+     CFG_PRESENCE(struct otlp_http_config, max_idle_conns_given),
+     .help = "Older spelling of keepalive::max_idle_conns."},
+    {.key = "max_idle_conns_per_host",
+     .kind = BIND_INT,
+     CFG_AT(struct otlp_http_config, max_idle_conns_per_host),
+     CFG_PRESENCE(struct otlp_http_config, max_idle_conns_per_host_given),
+     .help = "Older spelling of keepalive::max_idle_conns_per_host."},
+    {.key = "disable_keep_alives",
+     .kind = BIND_BOOL,
+     CFG_AT(struct otlp_http_config, disable_keep_alives),
+     CFG_PRESENCE(struct otlp_http_config, disable_keep_alives_given),
+     .help = "Older spelling of keepalive::enabled: false."},
+    {.key = "force_attempt_http2",
+     .kind = BIND_BOOL,
+     CFG_AT(struct otlp_http_config, force_attempt_http2),
+     .def = "true",
+     .help = "Offer HTTP/2 on https connections."},
+    {.key = "http2_read_idle_timeout",
+     .kind = BIND_DURATION,
+     CFG_AT(struct otlp_http_config, http2_read_idle_timeout_ns),
+     .help = "Accepted and not used: a dead connection ends with the time-out of the request."},
+    {.key = "http2_ping_timeout",
+     .kind = BIND_DURATION,
+     CFG_AT(struct otlp_http_config, http2_ping_timeout_ns),
+     .help = "Accepted and not used."},
+    {.key = "cookies", .kind = BIND_REFUSED, .help = "cookies of the backend are not kept"},
+    {.key = "middlewares",
+     .kind = BIND_REFUSED,
+     .def = "[]",
+     .help = "client middlewares are not available"},
+    {0},
+};
+
+static const char *const aliases[] = {"otlphttp", NULL};
+
+const struct component_type exporter_otlp_http = {
+    .kind = KIND_EXPORTER,
+    .name = "otlp_http",
+    .aliases = aliases,
+    .accepts = SIGNALS_ALL,
+    .stability = {"stable", "stable", "stable"},
+    .help = "Sends OTLP over HTTP.",
+    .fields = fields,
+    .config_size = sizeof(struct otlp_http_config),
+    .check = check,
+    .check_signal = check_signal,
+    .settings = settings,
+    .create = create,
+    .start = start,
+    .stop = stop,
+    .destroy = destroy,
+    .send = otlp_http_send,
+};
