@@ -81,7 +81,7 @@ def test_as_the_reference(case, start, ports, tmp_path):
         assert done.returncode == case["exit"], done.stderr
         if case["exit"]:
             words = [moved(w, ports) for w in case["words"]]
-            assert done.stderr.startswith("Error: ")
+            assert re.search("^Error: ", done.stderr, re.M)
             assert not words or any(names(done.stderr, w) for w in words), done.stderr
         return
     program = start(args=args, env=env, wait_ports=[int(ports["25317"])])
