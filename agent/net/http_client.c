@@ -31,7 +31,8 @@ struct exchange {
     unsigned part; /* of the body, being read */
     size_t offset;
     size_t dropped;
-    bool enough; /* the response was cut on purpose */
+    unsigned tries; /* times that it went out */
+    bool enough;    /* the response was cut on purpose */
 };
 
 /* Where a request goes now; changed by redirects. */
@@ -140,7 +141,7 @@ static int set_tls(struct http_client *c, const struct tls_client_settings *t, s
 static size_t on_body(char *data, size_t one, size_t n, void *ctx);
 static size_t on_header(char *data, size_t one, size_t n, void *ctx);
 static size_t on_read(char *to, size_t one, size_t n, void *ctx);
-static int on_seek(void *ctx, curl_off_t offset, int origin);
+static int on_request(void *ctx, char *to, char *from, int to_port, int from_port);
 
 /* What stays the same for all requests of the client. */
 static void set_common(struct http_client *c)
@@ -167,7 +168,7 @@ static void set_common(struct http_client *c)
     curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(e, CURLOPT_READFUNCTION, on_read);
-    curl_easy_setopt(e, CURLOPT_SEEKFUNCTION, on_seek);
+    curl_easy_setopt(e, CURLOPT_PREREQFUNCTION, on_request);
     if (s->max_conns_per_host > 0)
         curl_multi_setopt(c->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)s->max_conns_per_host);
 }
@@ -281,17 +282,14 @@ static size_t on_read(char *to, size_t one, size_t n, void *ctx)
     return done;
 }
 
-/* libcurl rewinds when a kept-alive connection turns out dead. */
-static int on_seek(void *ctx, curl_off_t offset, int origin)
+/* Called before each time that the request goes out. libcurl would send it again when a kept-alive
+ * connection ended without an answer, but the server may have acted on it: who made the request
+ * decides. */
+static int on_request(void *ctx, char *to _unused_, char *from _unused_, int to_port _unused_,
+                      int from_port _unused_)
 {
     struct exchange *x = ctx;
-    if (origin != SEEK_SET || offset < 0)
-        return CURL_SEEKFUNC_CANTSEEK;
-    x->part = 0;
-    x->offset = (size_t)offset;
-    while (x->part < x->q->nbody && x->offset >= x->q->body[x->part].len)
-        x->offset -= x->q->body[x->part++].len;
-    return CURL_SEEKFUNC_OK;
+    return x->tries++ ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
 /* ---- proxies: Go's ProxyFromEnvironment */
@@ -456,6 +454,8 @@ static int curl_failure(const struct http_client *c, CURLcode code, struct err *
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_CACERT_BADFILE: return err_set(reterr, -EPROTO, "TLS: %s", text);
     case CURLE_GOT_NOTHING:
+    case CURLE_SEND_FAIL_REWIND:
+    case CURLE_ABORTED_BY_CALLBACK: /* of on_request() */
         return err_set(reterr, -ECONNRESET,
                        "EOF (the server closed the connection without an answer)");
     default: return err_set(reterr, -EIO, "%s", text);
@@ -517,7 +517,7 @@ static int exchange_run(struct http_client *c, struct exchange *x, const struct 
     curl_easy_setopt(c->easy, CURLOPT_WRITEDATA, x);
     curl_easy_setopt(c->easy, CURLOPT_HEADERDATA, x);
     curl_easy_setopt(c->easy, CURLOPT_READDATA, x);
-    curl_easy_setopt(c->easy, CURLOPT_SEEKDATA, x);
+    curl_easy_setopt(c->easy, CURLOPT_PREREQDATA, x);
     set_proxy(c, parts.scheme, parts.host);
     set_body(c, x, h);
     if (curl_multi_add_handle(c->multi, c->easy) != CURLM_OK)

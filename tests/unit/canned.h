@@ -21,7 +21,7 @@ struct canned {
     pthread_t thread;
     const char *const *answers; /* NULL ended; the last one repeats */
     pthread_mutex_t lock;
-    unsigned requests, connections; /* under the lock */
+    unsigned requests, connections, closed; /* under the lock */
     char log[400000]; /* the requests, one after the other, each with a NUL behind it; under the
                          lock */
     size_t log_len;
@@ -80,11 +80,15 @@ static void canned_serve(struct canned *s, int fd)
 static void *canned_run(void *arg)
 {
     struct canned *s = arg;
-    for (int fd; (fd = accept(s->fd, NULL, NULL)) >= 0; close(fd)) {
+    for (int fd; (fd = accept(s->fd, NULL, NULL)) >= 0;) {
         pthread_mutex_lock(&s->lock);
         s->connections++;
         pthread_mutex_unlock(&s->lock);
         canned_serve(s, fd);
+        close(fd);
+        pthread_mutex_lock(&s->lock);
+        s->closed++;
+        pthread_mutex_unlock(&s->lock);
     }
     return NULL;
 }
@@ -104,6 +108,14 @@ static struct canned *canned_start(const char *const *answers)
     if (pthread_create(&s->thread, NULL, canned_run, s) != 0)
         abort();
     return s;
+}
+
+static inline unsigned canned_count(struct canned *s, const unsigned *what)
+{
+    pthread_mutex_lock(&s->lock);
+    unsigned n = *what;
+    pthread_mutex_unlock(&s->lock);
+    return n;
 }
 
 /* The client has closed its connections. */

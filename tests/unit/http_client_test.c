@@ -93,24 +93,46 @@ static void test_parts_and_keepalive(void **state)
     canned_stop(s);
 }
 
-/* A kept-alive connection that the server has closed meanwhile: the request goes out once more,
- * whole. */
-static void test_stale_connection(void **state)
+/* A kept-alive connection that the server has closed meanwhile is not used again. */
+static void test_closed_connection(void **state)
 {
     (void)state;
     static const char *const answers[] = {OK_EMPTY CANNED_CLOSE_AFTER, NULL};
     struct canned *s = canned_start(answers);
     struct http_client *c = new_client();
     struct bytes parts[] = {bytes_str("first"), bytes_str("second")};
-    for (int i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 3; i++) {
         struct http_client_response res;
         assert_int_equal(post(c, s, "/", parts, 2, &res, NULL), 0);
         buf_unref(res.body);
+        while (canned_count(s, &s->closed) <= i)
+            sched_yield();
     }
     assert_int_equal(s->requests, 3);
     assert_non_null(strstr(canned_request(s, 2), "\r\n\r\nfirstsecond"));
     http_client_free(c);
     canned_stop(s);
+}
+
+/* One that ends instead of an answer is an error, and the request goes out no second time by
+ * itself. */
+static void test_no_answer_on_kept_connection(void **state)
+{
+    (void)state;
+    static const char *const answers[] = {OK_EMPTY, CANNED_CLOSE, NULL};
+    for (unsigned n = 1; n <= 2; n++) {
+        struct canned *s = canned_start(answers);
+        struct http_client *c = new_client();
+        struct http_client_response res;
+        struct err e = {""};
+        struct bytes parts[] = {bytes_str("first"), bytes_str("second")};
+        assert_int_equal(post(c, s, "/", parts, n, &res, NULL), 0);
+        buf_unref(res.body);
+        assert_int_equal(post(c, s, "/", parts, n, &res, &e), -ECONNRESET);
+        assert_int_equal(canned_count(s, &s->requests), 2);
+        http_client_free(c);
+        canned_stop(s);
+    }
 }
 
 static void test_redirects(void **state)
@@ -361,7 +383,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_post_one_part),
         cmocka_unit_test(test_parts_and_keepalive),
-        cmocka_unit_test(test_stale_connection),
+        cmocka_unit_test(test_closed_connection),
+        cmocka_unit_test(test_no_answer_on_kept_connection),
         cmocka_unit_test(test_redirects),
         cmocka_unit_test(test_redirect_to_another_host),
         cmocka_unit_test(test_redirect_loop),
