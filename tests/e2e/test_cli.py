@@ -1,14 +1,16 @@
 """The command line, the life of the process and reload: what the reference collector accepts and refuses, signals, exit codes."""
+import http.client
 import json
 import os
 import re
 import signal
 import subprocess
+import threading
 import time
 
 import pytest
 
-from conftest import MOTEL, ROOT, connects, free_port, post, span_request, wait_until
+from conftest import MOTEL, ROOT, connects, free_port, post, records, span_request, wait_until
 
 with open(os.path.join(ROOT, "tests", "golden", "cli", "cases.json"), encoding="utf-8") as f:
     CASES = json.load(f)
@@ -238,32 +240,67 @@ def test_no_port_is_opened_before_all_is_checked(tmp_path, ports):
 @needs("receiver otlp", "exporter file")
 def test_reload_changes_the_pipelines(start, ports):
     config = moved(BASE, ports).replace("nop:", "file: {path: first.jsonl, flush_interval: 50ms}").replace("[nop]", "[file]")
-    http = int(ports["25318"])
-    program = start(config, wait_ports=[http])
-    assert post(http, "traces", span_request(1))[0] == 200
+    http_port = int(ports["25318"])
+    program = start(config, wait_ports=[http_port])
+    assert post(http_port, "traces", span_request(1))[0] == 200
     with open(program.config_path, "w", encoding="utf-8") as f:
         f.write(config.replace("first.jsonl", "second.jsonl"))
     program.process.send_signal(signal.SIGHUP)
     wait_until(lambda: "The new configuration runs" in program.stderr, what="the reload")
-    assert post(http, "traces", span_request(1, start=1))[0] == 200
+    assert post(http_port, "traces", span_request(1, start=1))[0] == 200
     assert program.stop() == 0
     assert len(program.json_lines("first.jsonl")) == 1
     assert len(program.json_lines("second.jsonl")) == 1
 
 
-@needs("receiver otlp", "exporter file")
-def test_nothing_is_lost_or_refused_during_reloads(start, ports):
-    config = moved(BASE, ports).replace("nop:", "file: {path: out.jsonl, append: true}").replace("[nop]", "[file]")
-    http = int(ports["25318"])
-    program = start(config, wait_ports=[http])
-    sent = 0
-    for n in range(5):
+class Client(threading.Thread):
+    """Sends one span after the other, on one connection or a new one for each, and counts the answers."""
+
+    def __init__(self, port, first, keep):
+        super().__init__()
+        self.port, self.next, self.keep = port, first, keep
+        self.accepted, self.other, self.ended = 0, [], threading.Event()
+
+    def run(self):
+        connection = None
+        while not self.ended.is_set():
+            try:
+                if not connection or not self.keep:
+                    connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+                connection.request("POST", "/v1/traces", json.dumps(span_request(1, start=self.next)), {"Content-Type": "application/json"})
+                answer = connection.getresponse()
+                answer.read()
+                if answer.status == 200:
+                    self.accepted += 1
+                else:
+                    self.other.append(answer.status)
+            except OSError as e:
+                self.other.append(repr(e))
+                connection = None
+            self.next += 1
+
+
+@needs("receiver otlp", "exporter otlp_http")
+def test_nothing_is_lost_or_refused_during_reloads(start, ports, http_sink):
+    sink = http_sink()
+    port = int(ports["25318"])
+    config = moved(BASE, ports).replace("nop:", f"otlp_http: {{endpoint: '{sink.url}'}}").replace("[nop]", "[otlp_http]")
+    program = start(config, wait_ports=[port])
+    clients = [Client(port, i * 1000000, keep=i % 2) for i in range(4)]
+    for c in clients:
+        c.start()
+    for n in range(1, 6):
+        before = sum(c.accepted for c in clients)
+        wait_until(lambda: sum(c.accepted for c in clients) > before + 20, what="traffic")
         program.process.send_signal(signal.SIGHUP)
-        while program.stderr.count("The new configuration runs") <= n:
-            assert post(http, "traces", span_request(1, start=sent))[0] == 200
-            sent += 1
+        wait_until(lambda: program.stderr.count("The new configuration runs") == n, what="the reload")
+    for c in clients:
+        c.ended.set()
+    for c in clients:
+        c.join()
     assert program.stop() == 0
-    assert len(program.json_lines("out.jsonl")) == sent
+    assert [c.other for c in clients] == [[]] * 4
+    assert sum(1 for s, m in sink.messages() for _ in records(s, m)) == sum(c.accepted for c in clients)
 
 
 def test_reload_of_a_bad_file_changes_nothing(start):
@@ -282,15 +319,15 @@ def test_reload_of_a_bad_file_changes_nothing(start):
 @needs("receiver otlp")
 def test_reload_that_cannot_start_keeps_the_old(start, ports):
     config = moved(BASE, ports)
-    grpc, http = int(ports["25317"]), int(ports["25318"])
-    program = start(config, wait_ports=[grpc, http])
-    other = start(config.replace(str(grpc), str(free_port())).replace(str(http), ports["25399"]), wait_ports=[int(ports["25399"])])
+    grpc, http_port = int(ports["25317"]), int(ports["25318"])
+    program = start(config, wait_ports=[grpc, http_port])
+    other = start(config.replace(str(grpc), str(free_port())).replace(str(http_port), ports["25399"]), wait_ports=[int(ports["25399"])])
     with open(program.config_path, "w", encoding="utf-8") as f:
-        f.write(config.replace(str(http), ports["25399"]))
+        f.write(config.replace(str(http_port), ports["25399"]))
     program.process.send_signal(signal.SIGHUP)
     wait_until(lambda: "the old configuration keeps running" in program.stderr, what="the refusal")
     assert ports["25399"] in program.stderr
-    assert post(http, "traces", span_request(1))[0] == 200
+    assert post(http_port, "traces", span_request(1))[0] == 200
     assert other.alive() and program.stop() == 0
 
 
@@ -299,10 +336,10 @@ def test_reload_that_cannot_start_keeps_the_old(start, ports):
 @needs("receiver otlp", "exporter otlp_http")
 def test_a_second_signal_ends_the_wait(start, ports, http_sink):
     sink = http_sink(delay=8)
-    http = int(ports["25318"])
+    http_port = int(ports["25318"])
     config = moved(BASE, ports).replace("nop:", f"otlp_http: {{endpoint: '{sink.url}'}}").replace("[nop]", "[otlp_http]")
-    program = start(config, wait_ports=[http])
-    assert post(http, "traces", span_request(1))[0] == 200
+    program = start(config, wait_ports=[http_port])
+    assert post(http_port, "traces", span_request(1))[0] == 200
     wait_until(lambda: sink.requests, what="the first request")
     program.process.terminate()
     wait_until(lambda: "Starting shutdown" in program.stderr)
@@ -315,10 +352,10 @@ def test_a_second_signal_ends_the_wait(start, ports, http_sink):
 @needs("receiver otlp", "exporter otlp_http")
 def test_shutdown_timeout_bounds_the_stop(start, ports, http_sink):
     sink = http_sink(delay=30)
-    http = int(ports["25318"])
+    http_port = int(ports["25318"])
     config = moved(BASE, ports).replace("nop:", f"otlp_http: {{endpoint: '{sink.url}'}}").replace("[nop]", "[otlp_http]")
-    program = start(config, wait_ports=[http], args=["--shutdown-timeout=1s"])
-    assert post(http, "traces", span_request(1))[0] == 200
+    program = start(config, wait_ports=[http_port], args=["--shutdown-timeout=1s"])
+    assert post(http_port, "traces", span_request(1))[0] == 200
     wait_until(lambda: sink.requests, what="the first request")
     begin = time.monotonic()
     assert program.stop() == 0
@@ -432,7 +469,7 @@ service: {{pipelines: {{{pipeline}: {{receivers: [nop], processors: {processors}
 def test_health_follows_the_life(start, ports, http_sink):
     """200 only once data is taken, 503 from the stop on, until the port closes."""
     sink = http_sink(delay=2)
-    health, http = free_port(), int(ports["25318"])
+    health, http_port = free_port(), int(ports["25318"])
     config = moved(BASE, ports).replace("nop:", f"otlp_http: {{endpoint: '{sink.url}'}}").replace("[nop]", "[otlp_http]") \
         .replace("service:", f"extensions: {{health_check: {{endpoint: '127.0.0.1:{health}', path: /healthz}}}}\nservice:\n  extensions: [health_check]")
     program = start(config)
@@ -443,7 +480,7 @@ def test_health_follows_the_life(start, ports, http_sink):
         except OSError:
             return None
     wait_until(lambda: status() == 200, what="readiness")
-    assert post(http, "traces", span_request(1))[0] == 200
+    assert post(http_port, "traces", span_request(1))[0] == 200
     assert status("/other") == 404
     wait_until(lambda: sink.requests, what="the first request")
     program.process.terminate()
