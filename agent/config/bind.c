@@ -197,6 +197,15 @@ static int bind_block(struct binding *x, const struct cfg_field *f, const struct
     return 0;
 }
 
+/* One element of a list or map. An id cannot be left out there. */
+static int bind_element(struct binding *x, const struct cfg_field *elem, const struct cfg_value *v,
+                        void *ret)
+{
+    if (elem->kind == BIND_ID && v->type == CFG_NULL)
+        return bind_mismatch(x, elem, v, bind_expected(BIND_ID));
+    return bind_one(x, elem, v, NULL, ret);
+}
+
 static int bind_items(struct binding *x, const struct cfg_field *f, const struct cfg_value *v,
                       struct cfg_list *ret)
 {
@@ -207,7 +216,7 @@ static int bind_items(struct binding *x, const struct cfg_field *f, const struct
         return no_memory(x);
     for (size_t i = 0; i < v->n; i++) {
         size_t mark = cfg_path_push_index(&x->path, i);
-        if (bind_one(x, f->elem, v->items[i], NULL, items + i * size) < 0)
+        if (bind_element(x, f->elem, v->items[i], items + i * size) < 0)
             r = -EINVAL;
         cfg_path_pop(&x->path, mark);
     }
@@ -254,7 +263,7 @@ static int bind_entries(struct binding *x, const struct cfg_field *f, const stru
         return no_memory(x);
     for (size_t i = 0; i < v->n; i++) {
         size_t mark = cfg_path_push(&x->path, v->keys[i]);
-        if (bind_one(x, f->elem, v->items[i], NULL, values + i * size) < 0)
+        if (bind_element(x, f->elem, v->items[i], values + i * size) < 0)
             r = -EINVAL;
         cfg_path_pop(&x->path, mark);
     }

@@ -208,6 +208,7 @@ static void test_mistakes(void **state)
         {"even: abc", "t:1:7: top::even: \"abc\" is odd\n"},
         {"id: ''", "t:1:5: top::id: a component id must not be empty\n"},
         {"id: 5", "t:1:5: top::id: expected a component id, got int 5\n"},
+        {"ids: [a, null]", "t:1:10: top::ids[1]: expected a component id, got null\n"},
         {"inner: 5", "t:1:8: top::inner: expected a map, got int 5\n"},
         {"inner: {port: 0}", "t:1:15: top::inner::port: expected 1 to 65535, got int 0\n"},
         {"inner: {prt: 1}", "t:1:9: top::inner: unknown key \"prt\"; did you mean \"port\"?\n"},
