@@ -22,10 +22,12 @@ struct expander {
     unsigned secretive;  /* above 0: inside a header or auth block */
     unsigned credential; /* above 0: under a key such as "password" */
     bool stop;           /* without end, or out of memory: nothing more is expanded */
-    struct seen {
-        struct seen *next;
-        const char *name;
-    } * unset; /* variables that were warned of */
+    struct seen *unset;  /* variables that were warned of */
+};
+
+struct seen {
+    struct seen *next;
+    const char *name;
 };
 
 /* A text that is being expanded. */
@@ -70,9 +72,9 @@ static bool is_escaped(const uint8_t *from, const uint8_t *open)
 
 static const uint8_t *last_open(const uint8_t *from, const uint8_t *close)
 {
-    for (const uint8_t *p = close - 2; p >= from; p--)
-        if (p[0] == '$' && p[1] == '{')
-            return p;
+    for (size_t n = (size_t)(close - from); n >= 2; n--)
+        if (from[n - 2] == '$' && from[n - 1] == '{')
+            return from + n - 2;
     return NULL;
 }
 
@@ -81,7 +83,7 @@ static bool find_reference(struct bytes text, struct span *ret)
 {
     const uint8_t *from = text.data, *end = text.data + text.len, *close;
     while (from < end && (close = memchr(from, '}', (size_t)(end - from)))) {
-        const uint8_t *open = close - from >= 2 ? last_open(from, close) : NULL;
+        const uint8_t *open = last_open(from, close);
         if (open && !is_escaped(from, open)) {
             *ret = (struct span){(size_t)(open - text.data), (size_t)(close - text.data)};
             return true;

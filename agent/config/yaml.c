@@ -337,12 +337,17 @@ static struct cfg_value *read_node(struct reader *r, const yaml_event_t *e, int 
     }
 }
 
-/* Whether a second document begins; what is wrong in it is nobody's concern. */
-static bool more_follows(struct reader *r)
+/* Reads the end of the document; whether another one begins. What is wrong behind an explicit end
+ * ("...") is nobody's concern. */
+static bool read_end(struct reader *r)
 {
     _cleanup_event_ yaml_event_t end = {0};
     _cleanup_event_ yaml_event_t next = {0};
-    return yaml_parser_parse(&r->parser, &end) && yaml_parser_parse(&r->parser, &next) &&
+    if (!next_event(r, &end))
+        return false;
+    if (!end.data.document_end.implicit && !yaml_parser_parse(&r->parser, &next))
+        return true;
+    return (next.type != YAML_NO_EVENT || next_event(r, &next)) &&
            next.type == YAML_DOCUMENT_START_EVENT;
 }
 
@@ -358,8 +363,9 @@ static struct cfg_value *read_document(struct reader *r, bool *ret_more)
     if (!next_event(r, &e))
         return NULL;
     struct cfg_value *v = read_node(r, &e, 1);
-    if (v && ret_more)
-        *ret_more = more_follows(r);
+    bool more = v && read_end(r);
+    if (ret_more)
+        *ret_more = more;
     return v;
 }
 

@@ -96,6 +96,8 @@ static void test_bad_sources(void **state)
          "yaml::2:1: not valid YAML: found character that cannot start any token (while scanning "
          "for the next token "
          "that starts at 2:1)\n"},
+        {"yaml:  a: 1\nb: 2", false,
+         "yaml::2:1: not valid YAML: did not find expected <document start>\n"},
         {"yaml:a: *b", false, "yaml::1:4: unknown anchor \"b\"\n"},
         {"yaml:a: &b [*b]", false, "yaml::1:8: anchor \"b\" contains itself\n"},
         {"foo", true, "--set: \"foo\" has no \"=\": expected KEY=VALUE\n"},
