@@ -9,6 +9,7 @@ extern const struct component_type processor_batch, processor_resource;
 /* connectors */
 /* exporters */
 extern const struct component_type exporter_debug;
+extern const struct component_type exporter_file;
 extern const struct component_type exporter_nop;
 extern const struct component_type exporter_otlp_grpc;
 extern const struct component_type exporter_otlp_http;
@@ -25,6 +26,7 @@ const struct component_type *const component_types[] = {
     /* connectors */
     /* exporters */
     &exporter_debug,
+    &exporter_file,
     &exporter_nop,
     &exporter_otlp_grpc,
     &exporter_otlp_http,

@@ -1,0 +1,11 @@
+/* Secrets (agent/base/secrets.h) out of protobuf: for what is stored as bytes and not rendered as text. */
+#ifndef MOTEL_PROTO_REDACT_H
+#define MOTEL_PROTO_REDACT_H
+
+#include "proto/schema.h"
+
+/* Appends the checked message `msg` with every secret in its string fields, at any depth, replaced by the placeholder; all else as
+ * it is. 0, -ENOMEM or -EMSGSIZE. */
+int otlp_redact(const struct schema_message *m, struct bytes msg, struct buf *out);
+
+#endif
