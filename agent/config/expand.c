@@ -360,24 +360,37 @@ static struct cfg_value *expand_string(struct expander *e, struct cfg_value *v, 
     return expand_buffer(e, &t, v, depth);
 }
 
+/* Whether entry i of a map is a credential: by its key, or as the value of {name: Authorization,
+ * value: …} among headers. */
+static bool is_credential(const struct expander *e, const struct cfg_value *v, size_t i)
+{
+    if (cfg_key_is_credential(v->keys[i]))
+        return true;
+    const struct cfg_value *name =
+        e->secretive && strcmp(v->keys[i], "value") == 0 ? cfg_get(v, "name") : NULL;
+    return name && name->type == CFG_STRING && cfg_key_is_credential(name->text);
+}
+
+static struct cfg_value *expand_item(struct expander *e, const struct cfg_value *v, size_t i,
+                                     int depth)
+{
+    size_t mark = cfg_path_push_index(&e->path, i);
+    struct cfg_value *item = expand_value(e, v->items[i], depth + 1);
+    cfg_path_pop(&e->path, mark);
+    return item;
+}
+
 static struct cfg_value *expand_entry(struct expander *e, const struct cfg_value *v, size_t i,
                                       int depth)
 {
-    if (v->type == CFG_LIST) {
-        size_t mark = cfg_path_push_index(&e->path, i);
-        struct cfg_value *item = expand_value(e, v->items[i], depth + 1);
-        cfg_path_pop(&e->path, mark);
-        return item;
-    }
-    unsigned secretive = cfg_key_holds_secrets(v->keys[i]),
-             credential = cfg_key_is_credential(v->keys[i]);
+    unsigned secretive = cfg_key_holds_secrets(v->keys[i]), credential = is_credential(e, v, i);
+    size_t mark = cfg_path_push(&e->path, v->keys[i]);
     e->secretive += secretive;
     e->credential += credential;
-    size_t mark = cfg_path_push(&e->path, v->keys[i]);
     struct cfg_value *item = expand_value(e, v->items[i], depth + 1);
-    cfg_path_pop(&e->path, mark);
     e->secretive -= secretive;
     e->credential -= credential;
+    cfg_path_pop(&e->path, mark);
     return item;
 }
 
@@ -388,9 +401,12 @@ static struct cfg_value *expand_container(struct expander *e, struct cfg_value *
     struct cfg_value *copy = cfg_copy(e->c->arena, v);
     if (!copy || !(copy->items = arena_alloc(e->c->arena, v->n * sizeof(*v->items))))
         return give_up(e, v->pos, "out of memory");
-    for (size_t i = 0; i < v->n; i++)
-        if (!(copy->items[i] = expand_entry(e, v, i, depth)))
+    for (size_t i = 0; i < v->n; i++) {
+        copy->items[i] =
+            v->type == CFG_LIST ? expand_item(e, v, i, depth) : expand_entry(e, v, i, depth);
+        if (!copy->items[i])
             return NULL;
+    }
     return copy;
 }
 

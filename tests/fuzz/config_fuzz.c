@@ -1,6 +1,6 @@
 /*
- * Configurations: what loads is bound by a table of every kind; what binds is printed, loads again and prints the same. The environment is
- * fixed and no file can be opened meanwhile.
+ * Configurations: what loads is bound by a table of every kind; what binds is printed, loads again and prints the same (without
+ * redaction, which inputs of odd length try). The environment is fixed and no file can be opened meanwhile.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -87,7 +87,7 @@ static void check(const char *text)
         cfg_value_json(json, c->root, VALUE_JSON_COMPACT);
         buf_unref(json);
         char *printed = bind_and_print(c, &errs);
-        if (printed)
+        if (printed && !secrets_active())
             check_again(printed);
         free(printed);
     }
@@ -100,6 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = strndup((const char *)data, size);
     fix_environment();
     secrets_clear();
+    secrets_enable(size % 2);
     check(text);
     free(text);
     return 0;
