@@ -1,10 +1,11 @@
-/* proto_bench SIGNAL FILE [ROUNDS]: CPU time per record of check, count and split on one encoded
+/* proto_bench SIGNAL FILE [ROUNDS]: CPU time per record of check, count, split and so on, on one encoded
  * request. */
 #include <stdio.h>
 #include <time.h>
 
 #include "proto/check.h"
 #include "proto/rewrite.h"
+#include "proto/wire_order.h"
 
 static double cpu_ns(void)
 {
@@ -57,6 +58,18 @@ static void bench_count(struct batch *b, unsigned rounds)
     for (unsigned i = 0; i < rounds; i++)
         sum += otlp_count(b->signal, buf_bytes(b->segs[0]));
     report("count", cpu_ns() - start, rounds, b->records);
+}
+
+static void bench_order(struct batch *b, unsigned rounds)
+{
+    struct buf *out = buf_new(0);
+    double start = cpu_ns();
+    for (unsigned i = 0; i < rounds; i++) {
+        buf_truncate(out, 0);
+        otlp_wire_order(schema_request(b->signal), buf_bytes(b->segs[0]), out);
+    }
+    report("wire order", cpu_ns() - start, rounds, b->records);
+    buf_unref(out);
 }
 
 static enum edit append_attribute(struct bytes in, uint32_t number, struct buf *out)
@@ -127,6 +140,7 @@ int main(int argc, char **argv)
     printf("%u records, %zu bytes\n", b->records, b->bytes);
     bench_check(b, rounds);
     bench_count(b, rounds);
+    bench_order(b, rounds);
     bench_rewrite(b, rounds, "keep records", (struct otlp_rewriter){.record = keep_record});
     bench_rewrite(b, rounds, "new resources", (struct otlp_rewriter){.resource = new_resource});
     bench_rewrite(b, rounds, "new records", (struct otlp_rewriter){.record = new_record});
