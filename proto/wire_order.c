@@ -314,3 +314,11 @@ int otlp_wire_order(const struct schema_message *m, struct bytes msg, struct buf
     free(o.items);
     return r;
 }
+
+int batch_wire_order(const struct batch *b, struct buf *out)
+{
+    int r = 0;
+    for (unsigned i = 0; i < b->nsegs && r == 0; i++)
+        r = otlp_wire_order(schema_request(b->signal), buf_bytes(b->segs[i]), out);
+    return r;
+}

@@ -13,5 +13,7 @@
  * when absent or, ids, all zero). Unknown fields are kept and come first. 0, -ENOMEM or -EMSGSIZE.
  */
 int otlp_wire_order(const struct schema_message *m, struct bytes msg, struct buf *out);
+/* The same of all segments of a batch, as one request. */
+int batch_wire_order(const struct batch *b, struct buf *out);
 
 #endif

@@ -5,6 +5,7 @@
 #include "agent/net/grpc_client.h"
 #include "agent/pipeline/otlp_client.h"
 #include "agent/pipeline/queue.h"
+#include "proto/wire_order.h"
 
 #define KEEPALIVE_MIN_NS 10000000000 /* gRPC's own lower bound for pings */
 
@@ -199,15 +200,14 @@ static enum verdict otlp_grpc_send(struct component *c, const struct batch *b, u
         [SIGNAL_LOGS] = "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
     };
     struct otlp_grpc *g = (struct otlp_grpc *)c;
-    _cleanup_free_ struct bytes *parts = calloc(b->nsegs + 1, sizeof(*parts));
-    if (!parts) {
+    _cleanup_buf_ struct buf *body = buf_new(0);
+    if (!body || batch_wire_order(b, body) < 0) {
         outcome_message(out, "out of memory while the request was made");
         return VERDICT_RETRY;
     }
-    for (unsigned i = 0; i < b->nsegs; i++)
-        parts[i] = buf_bytes(b->segs[i]);
+    struct bytes part = buf_bytes(body);
     struct grpc_response res;
-    grpc_client_call(g->client, methods[b->signal], parts, b->nsegs, deadline_ns, &res);
+    grpc_client_call(g->client, methods[b->signal], &part, 1, deadline_ns, &res);
     enum verdict v =
         res.code == RPC_OK ? read_success(g, b->signal, &res, out) : read_failure(g, &res, out);
     buf_unref(res.message_bytes);

@@ -8,6 +8,7 @@
 #include "agent/pipeline/otlp_client.h"
 #include "agent/pipeline/queue.h"
 #include "proto/json.h"
+#include "proto/wire_order.h"
 
 #define RESPONSE_BYTES 65536 /* of an answer that are looked at */
 #define IDLE_PER_HOST 2      /* Go's default for connections kept while unused */
@@ -252,38 +253,25 @@ static void stop(struct component *c, uint64_t deadline_ns _unused_)
 
 /* ---- data path */
 
-/* The body of a batch as parts: its own segments, or one new buffer in *ret_made. */
-static int make_body(const struct otlp_http *h, const struct batch *b, struct bytes **ret_parts,
-                     unsigned *ret_n, struct buf **ret_made)
+/* The body of a batch in *ret: encoded, and compressed where that is asked for. */
+static int make_body(const struct otlp_http *h, const struct batch *b, struct buf **ret)
 {
-    _cleanup_buf_ struct buf *json = NULL;
-    _cleanup_free_ struct bytes *parts = calloc(b->nsegs + 1, sizeof(*parts));
-    unsigned n = 0;
-    if (!parts)
+    _cleanup_buf_ struct buf *plain = buf_new(0);
+    if (!plain)
         return -ENOMEM;
-    if (h->config->encoding == ENCODING_JSON) {
-        int r = (json = buf_new(0)) ? json_write_batch(b, 0, json) : -ENOMEM;
-        if (r < 0)
-            return r;
-        parts[n++] = buf_bytes(json);
-    } else {
-        for (; n < b->nsegs; n++)
-            parts[n] = buf_bytes(b->segs[n]);
+    int r = h->config->encoding == ENCODING_JSON ? json_write_batch(b, 0, plain)
+                                                 : batch_wire_order(b, plain);
+    if (r == 0 && h->codec != CODEC_IDENTITY) {
+        _cleanup_buf_ struct buf *packed = buf_new(0);
+        struct bytes part = buf_bytes(plain);
+        int level = (int)h->config->compression_params.level;
+        r = packed ? codec_compress(h->codec, level, &part, 1, packed) : -ENOMEM;
+        buf_unref(plain);
+        plain = TAKE_PTR(packed);
     }
-    if (h->codec != CODEC_IDENTITY) {
-        if (!(*ret_made = buf_new(0)))
-            return -ENOMEM;
-        int r =
-            codec_compress(h->codec, (int)h->config->compression_params.level, parts, n, *ret_made);
-        if (r < 0)
-            return r;
-        parts[0] = buf_bytes(*ret_made);
-        n = 1;
-    } else {
-        *ret_made = TAKE_PTR(json);
-    }
-    *ret_n = n;
-    *ret_parts = TAKE_PTR(parts);
+    if (r < 0)
+        return r;
+    *ret = TAKE_PTR(plain);
     return 0;
 }
 
@@ -351,19 +339,18 @@ static enum verdict otlp_http_send(struct component *c, const struct batch *b, u
                                    struct outcome *out)
 {
     struct otlp_http *h = (struct otlp_http *)c;
-    _cleanup_free_ struct bytes *parts = NULL;
-    _cleanup_buf_ struct buf *made = NULL;
-    unsigned n = 0;
-    if (make_body(h, b, &parts, &n, &made) < 0) {
+    _cleanup_buf_ struct buf *body = NULL;
+    if (make_body(h, b, &body) < 0) {
         outcome_message(out, "out of memory while the request was made");
         return VERDICT_RETRY;
     }
+    struct bytes part = buf_bytes(body);
     const struct http_client_request q = {
         .method = "POST",
         .url = h->urls[b->signal],
         .headers = (const char *const *)h->headers,
-        .body = parts,
-        .nbody = n,
+        .body = &part,
+        .nbody = 1,
         .deadline_ns = deadline_ns,
         .max_response_bytes = RESPONSE_BYTES,
     };
