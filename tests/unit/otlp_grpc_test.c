@@ -68,7 +68,7 @@ static void test_request(void **state)
     assert_int_equal(
         codec_decompress(CODEC_GZIP, bytes_of(s->body->data + 5, s->body->len - 5), plain, NULL),
         0);
-    assert_int_equal(plain->len, 4);
+    assert_int_equal(plain->len, 8); /* with the empty messages that exporters write */
     assert_int_equal(h2_count(s, &s->connections), 1);
     end(r, s);
 }

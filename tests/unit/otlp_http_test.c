@@ -70,7 +70,7 @@ static void test_request(void **state)
     assert_non_null(strstr(q, "User-Agent: motel/" MOTEL_VERSION " (linux/"));
     assert_non_null(strstr(q, "x-a: Bearer SEKRET1\r\n"));
     assert_non_null(strstr(q, "x-n: 5\r\n"));
-    assert_non_null(strstr(q, "Content-Length: 12\r\n"));
+    assert_non_null(strstr(q, "Content-Length: 36\r\n"));
     assert_null(strstr(q, "Content-Encoding"));
     assert_int_equal(s->connections, 1);
     end(r, s);
@@ -91,7 +91,7 @@ static void test_compressed(void **state)
     _cleanup_buf_ struct buf *plain = buf_new(0);
     size_t len = s->log_len - 1 - (size_t)(body - s->log);
     assert_int_equal(codec_decompress(CODEC_GZIP, bytes_of(body, len), plain, NULL), 0);
-    assert_int_equal(plain->len, 12);
+    assert_int_equal(plain->len, 36); /* with the empty messages that exporters write */
     end(r, s);
 }
 
