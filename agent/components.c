@@ -8,6 +8,7 @@ extern const struct component_type receiver_otlp;
 extern const struct component_type processor_batch, processor_resource;
 /* connectors */
 /* exporters */
+extern const struct component_type exporter_console;
 extern const struct component_type exporter_debug;
 extern const struct component_type exporter_file;
 extern const struct component_type exporter_nop;
@@ -25,6 +26,7 @@ const struct component_type *const component_types[] = {
     &processor_resource,
     /* connectors */
     /* exporters */
+    &exporter_console,
     &exporter_debug,
     &exporter_file,
     &exporter_nop,

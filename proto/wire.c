@@ -108,6 +108,16 @@ struct bytes wire_bytes(struct bytes msg, uint32_t number)
     return wire_find(msg, number, &f) ? f.bytes : (struct bytes){0};
 }
 
+void wire_index(struct bytes msg, struct wire_field *ret_fields, size_t n)
+{
+    struct wire_reader r = wire_reader(msg);
+    struct wire_field f = {0};
+    memset(ret_fields, 0, n * sizeof(*ret_fields));
+    while (wire_next(&r, &f) > 0)
+        if (f.number < n)
+            ret_fields[f.number] = f;
+}
+
 bool wire_each(struct wire_reader *r, uint32_t number, struct bytes *ret)
 {
     struct wire_field f;

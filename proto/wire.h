@@ -34,6 +34,8 @@ bool wire_find(struct bytes msg, uint32_t number, struct wire_field *ret);
 /* The value of a singular field; 0 or empty when there is none. */
 uint64_t wire_uint(struct bytes msg, uint32_t number);
 struct bytes wire_bytes(struct bytes msg, uint32_t number);
+/* The last field of each number below `n` in one pass; what is not there is all zero (number 0). */
+void wire_index(struct bytes msg, struct wire_field *ret_fields, size_t n);
 /* The next field `number` of those behind `r` that have a length: for the elements of repeated fields. False at the end. */
 bool wire_each(struct wire_reader *r, uint32_t number, struct bytes *ret);
 

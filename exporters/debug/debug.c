@@ -196,10 +196,10 @@ static void put_counts(struct text *t, const struct batch *b)
 {
     const struct words *w = &words[b->signal];
     struct counts n = count(b);
-    put(t, "%s\t{\"%s\": %lld, ", w->title, w->resources, (long long)n.resources);
+    text_printf(t, "%s\t{\"%s\": %lld, ", w->title, w->resources, (long long)n.resources);
     if (b->signal == SIGNAL_METRICS)
-        put(t, "\"metrics\": %lld, ", (long long)n.metrics);
-    put(t, "\"%s\": %lld}\n", w->records, (long long)n.records);
+        text_printf(t, "\"metrics\": %lld, ", (long long)n.metrics);
+    text_printf(t, "\"%s\": %lld}\n", w->records, (long long)n.records);
 }
 
 static void put_data(const struct debug *d, struct text *t, const struct batch *b)
@@ -247,7 +247,7 @@ static int render(struct debug *d, const struct batch *b, struct buf *out)
     if (t.error == 0 && !sampled(d, b->signal, bytes_of(out->data + before, out->len - before)))
         buf_truncate(out, before);
     else
-        put_bytes(&t, bytes_str("\n"));
+        text_bytes(&t, bytes_str("\n"));
     return t.error;
 }
 

@@ -9,17 +9,17 @@ static void put_keys(struct text *t, const char *header, struct bytes ref, uint3
     struct bytes key;
     for (bool first = true; wire_each(&r, field, &key); first = false) {
         if (first)
-            put(t, "          -> %s:\n", header);
-        put_line(t, "               -> ", key);
+            text_printf(t, "          -> %s:\n", header);
+        text_line(t, "               -> ", key);
     }
 }
 
 static void put_entity(struct text *t, unsigned i, struct bytes ref)
 {
-    put(t, "     -> Entity ref #%u:\n", i);
-    put_string_line(t, "          -> Type: ", ref, ENTITY_TYPE);
+    text_printf(t, "     -> Entity ref #%u:\n", i);
+    text_string_line(t, "          -> Type: ", ref, ENTITY_TYPE);
     if (wire_bytes(ref, ENTITY_SCHEMA_URL).len)
-        put_string_line(t, "          -> Schema URL: ", ref, ENTITY_SCHEMA_URL);
+        text_string_line(t, "          -> Schema URL: ", ref, ENTITY_SCHEMA_URL);
     put_keys(t, "ID keys", ref, ENTITY_ID_KEYS);
     put_keys(t, "Description keys", ref, ENTITY_DESCRIPTION_KEYS);
 }
@@ -30,22 +30,22 @@ static void put_entities(struct text *t, struct bytes resource)
     struct bytes ref;
     for (unsigned i = 0; wire_each(&r, RESOURCE_ENTITY_REFS, &ref); i++) {
         if (i == 0)
-            put(t, "Resource entity refs:\n");
+            text_printf(t, "Resource entity refs:\n");
         put_entity(t, i, ref);
     }
 }
 
 static void put_scope(struct text *t, struct bytes scope)
 {
-    put_bytes(t, bytes_str("InstrumentationScope "));
-    put_bytes(t, wire_bytes(scope, SCOPE_NAME));
-    put_string_line(t, " ", scope, SCOPE_VERSION);
-    put_attributes(t, "InstrumentationScope attributes", "     ->", scope, SCOPE_ATTRIBUTES);
+    text_bytes(t, bytes_str("InstrumentationScope "));
+    text_bytes(t, wire_bytes(scope, SCOPE_NAME));
+    text_string_line(t, " ", scope, SCOPE_VERSION);
+    text_attributes(t, "InstrumentationScope attributes", "     ->", scope, SCOPE_ATTRIBUTES);
 }
 
 static void put_count(struct text *t, const char *before, struct bytes msg, uint32_t field)
 {
-    put(t, "%s%llu\n", before, (unsigned long long)wire_uint(msg, field));
+    text_printf(t, "%s%llu\n", before, (unsigned long long)wire_uint(msg, field));
 }
 
 static void put_events(struct text *t, struct bytes span)
@@ -53,11 +53,11 @@ static void put_events(struct text *t, struct bytes span)
     struct wire_reader r = wire_reader(span);
     struct bytes e;
     for (unsigned i = 0; wire_each(&r, SPAN_EVENTS, &e); i++) {
-        put(t, "%sSpanEvent #%u\n", i ? "" : "Events:\n", i);
-        put_string_line(t, "     -> Name: ", e, EVENT_NAME);
-        put_time_line(t, "     -> Timestamp: ", e, EVENT_TIME);
+        text_printf(t, "%sSpanEvent #%u\n", i ? "" : "Events:\n", i);
+        text_string_line(t, "     -> Name: ", e, EVENT_NAME);
+        text_time_line(t, "     -> Timestamp: ", e, EVENT_TIME);
         put_count(t, "     -> DroppedAttributesCount: ", e, EVENT_DROPPED_ATTRIBUTES);
-        put_attributes(t, "     -> Attributes:", "          ->", e, EVENT_ATTRIBUTES);
+        text_attributes(t, "     -> Attributes:", "          ->", e, EVENT_ATTRIBUTES);
     }
 }
 
@@ -66,12 +66,12 @@ static void put_links(struct text *t, struct bytes span)
     struct wire_reader r = wire_reader(span);
     struct bytes l;
     for (unsigned i = 0; wire_each(&r, SPAN_LINKS, &l); i++) {
-        put(t, "%sSpanLink #%u\n", i ? "" : "Links:\n", i);
-        put_id_line(t, "     -> Trace ID: ", l, LINK_TRACE_ID);
-        put_id_line(t, "     -> ID: ", l, LINK_SPAN_ID);
-        put_string_line(t, "     -> TraceState: ", l, LINK_TRACE_STATE);
+        text_printf(t, "%sSpanLink #%u\n", i ? "" : "Links:\n", i);
+        text_id_line(t, "     -> Trace ID: ", l, LINK_TRACE_ID);
+        text_id_line(t, "     -> ID: ", l, LINK_SPAN_ID);
+        text_string_line(t, "     -> TraceState: ", l, LINK_TRACE_STATE);
         put_count(t, "     -> DroppedAttributesCount: ", l, LINK_DROPPED_ATTRIBUTES);
-        put_attributes(t, "     -> Attributes:", "          ->", l, LINK_ATTRIBUTES);
+        text_attributes(t, "     -> Attributes:", "          ->", l, LINK_ATTRIBUTES);
     }
 }
 
@@ -81,23 +81,24 @@ static void put_span(struct text *t, unsigned i, struct bytes s)
                                         "Client",      "Producer", "Consumer"};
     static const char *const codes[] = {"Unset", "Ok", "Error"};
     struct bytes status = wire_bytes(s, SPAN_STATUS);
-    put(t, "Span #%u\n", i);
-    put_id_line(t, "    Trace ID       : ", s, SPAN_TRACE_ID);
-    put_id_line(t, "    Parent ID      : ", s, SPAN_PARENT_ID);
-    put_id_line(t, "    ID             : ", s, SPAN_ID);
-    put_string_line(t, "    Name           : ", s, SPAN_NAME);
-    put(t, "    Kind           : %s\n", name_of(kinds, ARRAY_SIZE(kinds), wire_uint(s, SPAN_KIND)));
+    text_printf(t, "Span #%u\n", i);
+    text_id_line(t, "    Trace ID       : ", s, SPAN_TRACE_ID);
+    text_id_line(t, "    Parent ID      : ", s, SPAN_PARENT_ID);
+    text_id_line(t, "    ID             : ", s, SPAN_ID);
+    text_string_line(t, "    Name           : ", s, SPAN_NAME);
+    text_printf(t, "    Kind           : %s\n",
+                text_name(kinds, ARRAY_SIZE(kinds), wire_uint(s, SPAN_KIND)));
     if (wire_bytes(s, SPAN_TRACE_STATE).len)
-        put_string_line(t, "    TraceState     : ", s, SPAN_TRACE_STATE);
-    put_time_line(t, "    Start time     : ", s, SPAN_START);
-    put_time_line(t, "    End time       : ", s, SPAN_END);
-    put(t, "    Status code    : %s\n",
-        name_of(codes, ARRAY_SIZE(codes), wire_uint(status, STATUS_CODE)));
-    put_string_line(t, "    Status message : ", status, STATUS_MESSAGE);
+        text_string_line(t, "    TraceState     : ", s, SPAN_TRACE_STATE);
+    text_time_line(t, "    Start time     : ", s, SPAN_START);
+    text_time_line(t, "    End time       : ", s, SPAN_END);
+    text_printf(t, "    Status code    : %s\n",
+                text_name(codes, ARRAY_SIZE(codes), wire_uint(status, STATUS_CODE)));
+    text_string_line(t, "    Status message : ", status, STATUS_MESSAGE);
     put_count(t, "    DroppedAttributesCount: ", s, SPAN_DROPPED_ATTRIBUTES);
     put_count(t, "    DroppedEventsCount: ", s, SPAN_DROPPED_EVENTS);
     put_count(t, "    DroppedLinksCount: ", s, SPAN_DROPPED_LINKS);
-    put_attributes(t, "Attributes", "     ->", s, SPAN_ATTRIBUTES);
+    text_attributes(t, "Attributes", "     ->", s, SPAN_ATTRIBUTES);
     put_events(t, s);
     put_links(t, s);
 }
@@ -111,31 +112,31 @@ static void put_severity(struct text *t, struct bytes log)
         "Fatal",       "Fatal2", "Fatal3", "Fatal4",
     };
     uint64_t number = wire_uint(log, LOG_SEVERITY_NUMBER);
-    put(t, "SeverityNumber: %s(%d)\n", name_of(names, ARRAY_SIZE(names), number),
-        (int)(int32_t)number);
+    text_printf(t, "SeverityNumber: %s(%d)\n", text_name(names, ARRAY_SIZE(names), number),
+                (int)(int32_t)number);
 }
 
 static void put_log(struct text *t, unsigned i, struct bytes l)
 {
-    put(t, "LogRecord #%u\n", i);
-    put_time_line(t, "ObservedTimestamp: ", l, LOG_OBSERVED_TIME);
-    put_time_line(t, "Timestamp: ", l, LOG_TIME);
-    put_string_line(t, "SeverityText: ", l, LOG_SEVERITY_TEXT);
+    text_printf(t, "LogRecord #%u\n", i);
+    text_time_line(t, "ObservedTimestamp: ", l, LOG_OBSERVED_TIME);
+    text_time_line(t, "Timestamp: ", l, LOG_TIME);
+    text_string_line(t, "SeverityText: ", l, LOG_SEVERITY_TEXT);
     put_severity(t, l);
     if (wire_bytes(l, LOG_EVENT_NAME).len)
-        put_string_line(t, "EventName: ", l, LOG_EVENT_NAME);
-    put_bytes(t, bytes_str("Body: "));
-    put_typed_value(t, wire_bytes(l, LOG_BODY));
-    put_bytes(t, bytes_str("\n"));
-    put_attributes(t, "Attributes", "     ->", l, LOG_ATTRIBUTES);
-    put_id_line(t, "Trace ID: ", l, LOG_TRACE_ID);
-    put_id_line(t, "Span ID: ", l, LOG_SPAN_ID);
+        text_string_line(t, "EventName: ", l, LOG_EVENT_NAME);
+    text_bytes(t, bytes_str("Body: "));
+    text_typed_value(t, wire_bytes(l, LOG_BODY));
+    text_bytes(t, bytes_str("\n"));
+    text_attributes(t, "Attributes", "     ->", l, LOG_ATTRIBUTES);
+    text_id_line(t, "Trace ID: ", l, LOG_TRACE_ID);
+    text_id_line(t, "Span ID: ", l, LOG_SPAN_ID);
     put_count(t, "Flags: ", l, LOG_FLAGS);
 }
 
 static void put_metric(struct text *t, unsigned i, struct bytes metric)
 {
-    put(t, "Metric #%u\n", i);
+    text_printf(t, "Metric #%u\n", i);
     detailed_metric(t, metric);
 }
 
@@ -152,8 +153,8 @@ static void put_scope_entry(struct text *t, enum signal s, unsigned i, struct by
 {
     struct wire_reader r = wire_reader(entry);
     struct bytes item;
-    put(t, "%s #%u\n%s SchemaURL: ", signals[s].scope, i, signals[s].scope);
-    put_string_line(t, "", entry, ENTRY_SCHEMA_URL);
+    text_printf(t, "%s #%u\n%s SchemaURL: ", signals[s].scope, i, signals[s].scope);
+    text_string_line(t, "", entry, ENTRY_SCHEMA_URL);
     put_scope(t, wire_bytes(entry, ENTRY_HEAD));
     for (unsigned k = 0; wire_each(&r, ENTRY_ITEMS, &item); k++)
         signals[s].put(t, k, item);
@@ -163,9 +164,9 @@ static void put_resource_entry(struct text *t, enum signal s, unsigned i, struct
 {
     struct wire_reader r = wire_reader(entry);
     struct bytes resource = wire_bytes(entry, ENTRY_HEAD), scope;
-    put(t, "%s #%u\n", signals[s].resource, i);
-    put_string_line(t, "Resource SchemaURL: ", entry, ENTRY_SCHEMA_URL);
-    put_attributes(t, "Resource attributes", "     ->", resource, RESOURCE_ATTRIBUTES);
+    text_printf(t, "%s #%u\n", signals[s].resource, i);
+    text_string_line(t, "Resource SchemaURL: ", entry, ENTRY_SCHEMA_URL);
+    text_attributes(t, "Resource attributes", "     ->", resource, RESOURCE_ATTRIBUTES);
     put_entities(t, resource);
     for (unsigned k = 0; wire_each(&r, ENTRY_ITEMS, &scope); k++)
         put_scope_entry(t, s, k, scope);
@@ -173,5 +174,5 @@ static void put_resource_entry(struct text *t, enum signal s, unsigned i, struct
 
 void detailed_text(struct text *t, const struct batch *b)
 {
-    each_resource(t, b, put_resource_entry);
+    text_resources(t, b, put_resource_entry);
 }

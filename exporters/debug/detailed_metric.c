@@ -4,14 +4,14 @@
 
 static void put_count(struct text *t, const char *before, uint64_t n)
 {
-    put(t, "%s%llu\n", before, (unsigned long long)n);
+    text_printf(t, "%s%llu\n", before, (unsigned long long)n);
 }
 
 static void put_double_line(struct text *t, const char *before, double v)
 {
-    put_bytes(t, bytes_str(before));
-    put_fixed(t, v);
-    put_bytes(t, bytes_str("\n"));
+    text_bytes(t, bytes_str(before));
+    text_fixed(t, v);
+    text_bytes(t, bytes_str("\n"));
 }
 
 /* An optional double. */
@@ -27,7 +27,7 @@ static void put_number_line(struct text *t, const char *before, struct bytes msg
 {
     struct wire_field f;
     if (wire_find(msg, as_int, &f))
-        put(t, "%s%lld\n", before, (long long)f.value);
+        text_printf(t, "%s%lld\n", before, (long long)f.value);
     else
         put_field_line(t, before, msg, as_double);
 }
@@ -37,12 +37,12 @@ static void put_exemplars(struct text *t, struct bytes point, uint32_t field)
     struct wire_reader r = wire_reader(point);
     struct bytes e;
     for (unsigned i = 0; wire_each(&r, field, &e); i++) {
-        put(t, "%sExemplar #%u\n", i ? "" : "Exemplars:\n", i);
-        put_id_line(t, "     -> Trace ID: ", e, EXEMPLAR_TRACE_ID);
-        put_id_line(t, "     -> Span ID: ", e, EXEMPLAR_SPAN_ID);
-        put_time_line(t, "     -> Timestamp: ", e, EXEMPLAR_TIME);
+        text_printf(t, "%sExemplar #%u\n", i ? "" : "Exemplars:\n", i);
+        text_id_line(t, "     -> Trace ID: ", e, EXEMPLAR_TRACE_ID);
+        text_id_line(t, "     -> Span ID: ", e, EXEMPLAR_SPAN_ID);
+        text_time_line(t, "     -> Timestamp: ", e, EXEMPLAR_TIME);
         put_number_line(t, "     -> Value: ", e, EXEMPLAR_AS_INT, EXEMPLAR_AS_DOUBLE);
-        put_attributes(t, "     -> FilteredAttributes", "          ->", e, EXEMPLAR_ATTRIBUTES);
+        text_attributes(t, "     -> FilteredAttributes", "          ->", e, EXEMPLAR_ATTRIBUTES);
     }
 }
 
@@ -62,22 +62,22 @@ static void put_histogram(struct text *t, struct bytes p)
     put_field_line(t, "Min: ", p, HISTOGRAM_MIN);
     put_field_line(t, "Max: ", p, HISTOGRAM_MAX);
     for (unsigned i = 0; wire_next_packed(&bounds, WIRE_I64, &v) > 0; i++) {
-        put(t, "ExplicitBounds #%u: ", i);
+        text_printf(t, "ExplicitBounds #%u: ", i);
         put_double_line(t, "", wire_double(v));
     }
     for (unsigned i = 0; wire_next_packed(&counts, WIRE_I64, &v) > 0; i++)
-        put(t, "Buckets #%u, Count: %llu\n", i, (unsigned long long)v);
+        text_printf(t, "Buckets #%u, Count: %llu\n", i, (unsigned long long)v);
     put_exemplars(t, p, HISTOGRAM_EXEMPLARS);
 }
 
 static void put_bucket(struct text *t, char open, double low, double high, char close,
                        uint64_t count)
 {
-    put(t, "Bucket %c", open);
-    put_fixed(t, low);
-    put_bytes(t, bytes_str(", "));
-    put_fixed(t, high);
-    put(t, "%c, Count: %llu\n", close, (unsigned long long)count);
+    text_printf(t, "Bucket %c", open);
+    text_fixed(t, low);
+    text_bytes(t, bytes_str(", "));
+    text_fixed(t, high);
+    text_printf(t, "%c, Count: %llu\n", close, (unsigned long long)count);
 }
 
 static void put_buckets(struct text *t, struct bytes p)
@@ -119,8 +119,8 @@ static void put_summary(struct text *t, struct bytes p)
     put_count(t, "Count: ", wire_uint(p, SUMMARY_COUNT));
     put_double_line(t, "Sum: ", wire_double(wire_uint(p, SUMMARY_SUM)));
     for (unsigned i = 0; wire_each(&r, SUMMARY_QUANTILES, &q); i++) {
-        put(t, "QuantileValue #%u: Quantile ", i);
-        put_fixed(t, wire_double(wire_uint(q, QUANTILE_QUANTILE)));
+        text_printf(t, "QuantileValue #%u: Quantile ", i);
+        text_fixed(t, wire_double(wire_uint(q, QUANTILE_QUANTILE)));
         put_double_line(t, ", Value ", wire_double(wire_uint(q, QUANTILE_VALUE)));
     }
 }
@@ -157,15 +157,17 @@ static void put_points(struct text *t, const struct kind *k, struct bytes data)
     struct wire_reader r = wire_reader(data);
     struct bytes p;
     if (k->monotonic)
-        put(t, "     -> IsMonotonic: %s\n", wire_uint(data, DATA_MONOTONIC) ? "true" : "false");
+        text_printf(t, "     -> IsMonotonic: %s\n",
+                    wire_uint(data, DATA_MONOTONIC) ? "true" : "false");
     if (k->temporality)
-        put(t, "     -> AggregationTemporality: %s\n",
-            name_of(temporalities, ARRAY_SIZE(temporalities), wire_uint(data, DATA_TEMPORALITY)));
+        text_printf(
+            t, "     -> AggregationTemporality: %s\n",
+            text_name(temporalities, ARRAY_SIZE(temporalities), wire_uint(data, DATA_TEMPORALITY)));
     for (unsigned i = 0; wire_each(&r, DATA_POINTS, &p); i++) {
-        put(t, "%sDataPoints #%u\n", k->points, i);
-        put_attributes(t, "Data point attributes", "     ->", p, k->attributes);
-        put_time_line(t, "StartTimestamp: ", p, POINT_START);
-        put_time_line(t, "Timestamp: ", p, POINT_TIME);
+        text_printf(t, "%sDataPoints #%u\n", k->points, i);
+        text_attributes(t, "Data point attributes", "     ->", p, k->attributes);
+        text_time_line(t, "StartTimestamp: ", p, POINT_START);
+        text_time_line(t, "Timestamp: ", p, POINT_TIME);
         k->put(t, p);
     }
 }
@@ -174,12 +176,12 @@ void detailed_metric(struct text *t, struct bytes metric)
 {
     struct bytes data;
     const struct kind *k = kind_of(metric, &data);
-    put(t, "Descriptor:\n");
-    put_string_line(t, "     -> Name: ", metric, METRIC_NAME);
-    put_string_line(t, "     -> Description: ", metric, METRIC_DESCRIPTION);
-    put_string_line(t, "     -> Unit: ", metric, METRIC_UNIT);
-    put(t, "     -> DataType: %s\n", k ? k->name : "Empty");
-    put_attributes(t, "     -> Metadata", "          ->", metric, METRIC_METADATA);
+    text_printf(t, "Descriptor:\n");
+    text_string_line(t, "     -> Name: ", metric, METRIC_NAME);
+    text_string_line(t, "     -> Description: ", metric, METRIC_DESCRIPTION);
+    text_string_line(t, "     -> Unit: ", metric, METRIC_UNIT);
+    text_printf(t, "     -> DataType: %s\n", k ? k->name : "Empty");
+    text_attributes(t, "     -> Metadata", "          ->", metric, METRIC_METADATA);
     if (k)
         put_points(t, k, data);
 }

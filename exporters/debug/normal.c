@@ -11,10 +11,10 @@ static void put_pairs(struct text *t, const char *between, struct bytes msg, uin
     struct bytes kv;
     for (bool first = true; wire_each(&r, field, &kv); first = false) {
         if (!first)
-            put_bytes(t, bytes_str(between));
-        put_bytes(t, wire_bytes(kv, 1));
-        put_bytes(t, bytes_str("="));
-        put_value(t, wire_bytes(kv, 2));
+            text_bytes(t, bytes_str(between));
+        text_bytes(t, wire_bytes(kv, 1));
+        text_bytes(t, bytes_str("="));
+        text_value(t, wire_bytes(kv, 2));
     }
 }
 
@@ -24,60 +24,60 @@ static void end_with_pairs(struct text *t, struct bytes msg, uint32_t field)
     struct bytes kv;
     struct wire_reader r = wire_reader(msg);
     if (wire_each(&r, field, &kv))
-        put_bytes(t, bytes_str(" "));
+        text_bytes(t, bytes_str(" "));
     put_pairs(t, " ", msg, field);
-    put_bytes(t, bytes_str("\n"));
+    text_bytes(t, bytes_str("\n"));
 }
 
 static void put_url(struct text *t, struct bytes url)
 {
     if (url.len == 0)
         return;
-    put_bytes(t, bytes_str(" ["));
-    put_bytes(t, url);
-    put_bytes(t, bytes_str("]"));
+    text_bytes(t, bytes_str(" ["));
+    text_bytes(t, url);
+    text_bytes(t, bytes_str("]"));
 }
 
 static void put_scope(struct text *t, struct bytes scope)
 {
     struct bytes name = wire_bytes(scope, SCOPE_NAME), version = wire_bytes(scope, SCOPE_VERSION);
     if (name.len || version.len)
-        put_bytes(t, bytes_str(" "));
-    put_bytes(t, name);
+        text_bytes(t, bytes_str(" "));
+    text_bytes(t, name);
     if (version.len)
-        put_bytes(t, bytes_str("@"));
-    put_bytes(t, version);
+        text_bytes(t, bytes_str("@"));
+    text_bytes(t, version);
 }
 
 static void put_double(struct text *t, double v)
 {
     char digits[DOUBLE_MAX_BYTES];
-    put_bytes(t, bytes_of(digits, double_text(v, DOUBLE_GO, digits)));
+    text_bytes(t, bytes_of(digits, double_text(v, DOUBLE_GO, digits)));
 }
 
 static void put_span(struct text *t, struct bytes span)
 {
-    put_bytes(t, wire_bytes(span, SPAN_NAME));
-    put_bytes(t, bytes_str(" "));
-    put_id(t, wire_bytes(span, SPAN_TRACE_ID));
-    put_bytes(t, bytes_str(" "));
-    put_id(t, wire_bytes(span, SPAN_ID));
+    text_bytes(t, wire_bytes(span, SPAN_NAME));
+    text_bytes(t, bytes_str(" "));
+    text_id(t, wire_bytes(span, SPAN_TRACE_ID));
+    text_bytes(t, bytes_str(" "));
+    text_id(t, wire_bytes(span, SPAN_ID));
     end_with_pairs(t, span, SPAN_ATTRIBUTES);
 }
 
 static void put_log(struct text *t, struct bytes log)
 {
-    put_value(t, wire_bytes(log, LOG_BODY));
-    put_bytes(t, bytes_str(" "));
+    text_value(t, wire_bytes(log, LOG_BODY));
+    text_bytes(t, bytes_str(" "));
     put_pairs(t, " ", log, LOG_ATTRIBUTES);
-    put_bytes(t, bytes_str("\n"));
+    text_bytes(t, bytes_str("\n"));
 }
 
 static void put_number(struct text *t, struct bytes point)
 {
     struct wire_field f;
     if (wire_find(point, NUMBER_AS_INT, &f))
-        put(t, "%lld", (long long)f.value);
+        text_printf(t, "%lld", (long long)f.value);
     else if (wire_find(point, NUMBER_AS_DOUBLE, &f))
         put_double(t, wire_double(f.value));
 }
@@ -87,7 +87,7 @@ static void put_named(struct text *t, const char *name, struct bytes point, uint
     struct wire_field f;
     if (!wire_find(point, field, &f))
         return;
-    put_bytes(t, bytes_str(name));
+    text_bytes(t, bytes_str(name));
     put_double(t, wire_double(f.value));
 }
 
@@ -96,26 +96,26 @@ static void put_histogram(struct text *t, struct bytes point)
     struct wire_reader counts = wire_reader(wire_bytes(point, HISTOGRAM_BUCKETS));
     struct wire_reader bounds = wire_reader(wire_bytes(point, HISTOGRAM_BOUNDS));
     uint64_t count, bound;
-    put(t, "count=%llu", (unsigned long long)wire_uint(point, HISTOGRAM_COUNT));
+    text_printf(t, "count=%llu", (unsigned long long)wire_uint(point, HISTOGRAM_COUNT));
     put_named(t, " sum=", point, HISTOGRAM_SUM);
     put_named(t, " min=", point, HISTOGRAM_MIN);
     put_named(t, " max=", point, HISTOGRAM_MAX);
     while (wire_next_packed(&counts, WIRE_I64, &count) > 0) {
-        put_bytes(t, bytes_str(" "));
+        text_bytes(t, bytes_str(" "));
         if (wire_next_packed(&bounds, WIRE_I64, &bound) > 0) {
-            put_bytes(t, bytes_str("le"));
+            text_bytes(t, bytes_str("le"));
             put_double(t, wire_double(bound));
-            put_bytes(t, bytes_str("="));
+            text_bytes(t, bytes_str("="));
         }
-        put(t, "%llu", (unsigned long long)count);
+        text_printf(t, "%llu", (unsigned long long)count);
     }
 }
 
 static void put_bucket(struct text *t, double bound, uint64_t count)
 {
-    put_bytes(t, bytes_str(" le"));
+    text_bytes(t, bytes_str(" le"));
     put_double(t, bound);
-    put(t, "=%llu", (unsigned long long)count);
+    text_printf(t, "=%llu", (unsigned long long)count);
 }
 
 static void put_exponential(struct text *t, struct bytes point)
@@ -126,14 +126,14 @@ static void put_exponential(struct text *t, struct bytes point)
         buckets_read(t, wire_bytes(point, EXPONENTIAL_POSITIVE));
     double factor = buckets_factor(point);
     uint64_t zeros = wire_uint(point, EXPONENTIAL_ZERO_COUNT);
-    put(t, "count=%llu", (unsigned long long)wire_uint(point, EXPONENTIAL_COUNT));
+    text_printf(t, "count=%llu", (unsigned long long)wire_uint(point, EXPONENTIAL_COUNT));
     put_named(t, " sum=", point, EXPONENTIAL_SUM);
     put_named(t, " min=", point, EXPONENTIAL_MIN);
     put_named(t, " max=", point, EXPONENTIAL_MAX);
     for (size_t i = negative.n; i-- > 0;)
         put_bucket(t, -bucket_bound(negative.offset + (double)i, factor), negative.counts[i]);
     if (zeros)
-        put(t, " zero=%llu", (unsigned long long)zeros);
+        text_printf(t, " zero=%llu", (unsigned long long)zeros);
     for (size_t i = 0; i < positive.n; i++)
         put_bucket(t, bucket_bound(positive.offset + (double)i + 1, factor), positive.counts[i]);
 }
@@ -142,12 +142,12 @@ static void put_summary(struct text *t, struct bytes point)
 {
     struct wire_reader r = wire_reader(point);
     struct bytes quantile;
-    put(t, "count=%llu sum=", (unsigned long long)wire_uint(point, SUMMARY_COUNT));
-    put_fixed(t, wire_double(wire_uint(point, SUMMARY_SUM)));
+    text_printf(t, "count=%llu sum=", (unsigned long long)wire_uint(point, SUMMARY_COUNT));
+    text_fixed(t, wire_double(wire_uint(point, SUMMARY_SUM)));
     while (wire_each(&r, SUMMARY_QUANTILES, &quantile)) {
-        put_bytes(t, bytes_str(" q"));
+        text_bytes(t, bytes_str(" q"));
         put_double(t, wire_double(wire_uint(quantile, QUANTILE_QUANTILE)));
-        put_bytes(t, bytes_str("="));
+        text_bytes(t, bytes_str("="));
         put_double(t, wire_double(wire_uint(quantile, QUANTILE_VALUE)));
     }
 }
@@ -168,12 +168,12 @@ static void put_metric(struct text *t, struct bytes metric)
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         struct wire_reader r = wire_reader(wire_bytes(metric, kinds[i].field));
         while (wire_each(&r, DATA_POINTS, &point)) {
-            put_bytes(t, name);
-            put_bytes(t, bytes_str("{"));
+            text_bytes(t, name);
+            text_bytes(t, bytes_str("{"));
             put_pairs(t, ",", point, kinds[i].attributes);
-            put_bytes(t, bytes_str("} "));
+            text_bytes(t, bytes_str("} "));
             kinds[i].put(t, point);
-            put_bytes(t, bytes_str("\n"));
+            text_bytes(t, bytes_str("\n"));
         }
     }
 }
@@ -191,7 +191,7 @@ static void put_scope_entry(struct text *t, enum signal s, unsigned i, struct by
 {
     struct wire_reader r = wire_reader(entry);
     struct bytes scope = wire_bytes(entry, ENTRY_HEAD), item;
-    put(t, "%s #%u", signals[s].scope, i);
+    text_printf(t, "%s #%u", signals[s].scope, i);
     put_scope(t, scope);
     put_url(t, wire_bytes(entry, ENTRY_SCHEMA_URL));
     end_with_pairs(t, scope, SCOPE_ATTRIBUTES);
@@ -203,7 +203,7 @@ static void put_resource_entry(struct text *t, enum signal s, unsigned i, struct
 {
     struct wire_reader r = wire_reader(entry);
     struct bytes scope;
-    put(t, "%s #%u", signals[s].resource, i);
+    text_printf(t, "%s #%u", signals[s].resource, i);
     put_url(t, wire_bytes(entry, ENTRY_SCHEMA_URL));
     end_with_pairs(t, wire_bytes(entry, ENTRY_HEAD), RESOURCE_ATTRIBUTES);
     for (unsigned k = 0; wire_each(&r, ENTRY_ITEMS, &scope); k++)
@@ -212,5 +212,5 @@ static void put_resource_entry(struct text *t, enum signal s, unsigned i, struct
 
 void normal_text(struct text *t, const struct batch *b)
 {
-    each_resource(t, b, put_resource_entry);
+    text_resources(t, b, put_resource_entry);
 }

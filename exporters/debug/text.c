@@ -11,8 +11,9 @@
 #include "proto/otlp_fields.h"
 #include "proto/schema.h"
 
-void each_resource(struct text *t, const struct batch *b,
-                   void (*put_entry)(struct text *t, enum signal s, unsigned i, struct bytes entry))
+void text_resources(struct text *t, const struct batch *b,
+                    void (*put_entry)(struct text *t, enum signal s, unsigned i,
+                                      struct bytes entry))
 {
     unsigned i = 0;
     struct bytes entry;
@@ -23,7 +24,7 @@ void each_resource(struct text *t, const struct batch *b,
     }
 }
 
-void put(struct text *t, const char *fmt, ...)
+void text_printf(struct text *t, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -32,39 +33,39 @@ void put(struct text *t, const char *fmt, ...)
     va_end(ap);
 }
 
-void put_bytes(struct text *t, struct bytes s)
+void text_bytes(struct text *t, struct bytes s)
 {
     if (t->error == 0)
         t->error = buf_append(t->out, s.data, s.len);
 }
 
-void put_line(struct text *t, const char *before, struct bytes s)
+void text_line(struct text *t, const char *before, struct bytes s)
 {
-    put_bytes(t, bytes_str(before));
-    put_bytes(t, s);
-    put_bytes(t, bytes_str("\n"));
+    text_bytes(t, bytes_str(before));
+    text_bytes(t, s);
+    text_bytes(t, bytes_str("\n"));
 }
 
-void put_string_line(struct text *t, const char *before, struct bytes msg, uint32_t field)
+void text_string_line(struct text *t, const char *before, struct bytes msg, uint32_t field)
 {
-    put_line(t, before, wire_bytes(msg, field));
+    text_line(t, before, wire_bytes(msg, field));
 }
 
-void put_id(struct text *t, struct bytes id)
+void text_id(struct text *t, struct bytes id)
 {
     static const uint8_t zeros[16];
     char digits[32];
     if (id.len == 0 || id.len > sizeof(zeros) || memcmp(id.data, zeros, id.len) == 0)
         return;
     encode_hex(id, digits);
-    put_bytes(t, bytes_of(digits, 2 * id.len));
+    text_bytes(t, bytes_of(digits, 2 * id.len));
 }
 
-void put_id_line(struct text *t, const char *before, struct bytes msg, uint32_t field)
+void text_id_line(struct text *t, const char *before, struct bytes msg, uint32_t field)
 {
-    put_bytes(t, bytes_str(before));
-    put_id(t, wire_bytes(msg, field));
-    put_bytes(t, bytes_str("\n"));
+    text_bytes(t, bytes_str(before));
+    text_id(t, wire_bytes(msg, field));
+    text_bytes(t, bytes_str("\n"));
 }
 
 /* Nanoseconds since 1970, signed as the reference takes them, without zeros at the end. */
@@ -83,57 +84,57 @@ static void put_time(struct text *t, int64_t ns)
     int n = snprintf(fraction, sizeof(fraction), ".%09d", (int)rest);
     while (n > 0 && (fraction[n - 1] == '0' || fraction[n - 1] == '.'))
         n--;
-    put(t, "%s%.*s +0000 UTC", date, n, fraction);
+    text_printf(t, "%s%.*s +0000 UTC", date, n, fraction);
 }
 
-void put_time_line(struct text *t, const char *before, struct bytes msg, uint32_t field)
+void text_time_line(struct text *t, const char *before, struct bytes msg, uint32_t field)
 {
-    put_bytes(t, bytes_str(before));
+    text_bytes(t, bytes_str(before));
     put_time(t, (int64_t)wire_uint(msg, field));
-    put_bytes(t, bytes_str("\n"));
+    text_bytes(t, bytes_str("\n"));
 }
 
-void put_fixed(struct text *t, double v)
+void text_fixed(struct text *t, double v)
 {
     if (isnan(v))
-        put(t, "NaN");
+        text_printf(t, "NaN");
     else if (isinf(v))
-        put(t, "%sInf", v < 0 ? "-" : "+");
+        text_printf(t, "%sInf", v < 0 ? "-" : "+");
     else
-        put(t, "%f", v);
+        text_printf(t, "%f", v);
 }
 
-void put_value(struct text *t, struct bytes any)
+void text_value(struct text *t, struct bytes any)
 {
     if (t->error == 0)
         t->error = any_value_text(any, t->out);
 }
 
-void put_typed_value(struct text *t, struct bytes any)
+void text_typed_value(struct text *t, struct bytes any)
 {
     static const char *const types[] = {
         [ANY_EMPTY] = "Empty",   [ANY_STRING] = "Str",  [ANY_BOOL] = "Bool",  [ANY_INT] = "Int",
         [ANY_DOUBLE] = "Double", [ANY_ARRAY] = "Slice", [ANY_KVLIST] = "Map", [ANY_BYTES] = "Bytes",
     };
-    put(t, "%s(", types[any_value_read(any).kind]);
-    put_value(t, any);
-    put_bytes(t, bytes_str(")"));
+    text_printf(t, "%s(", types[any_value_read(any).kind]);
+    text_value(t, any);
+    text_bytes(t, bytes_str(")"));
 }
 
-void put_attributes(struct text *t, const char *header, const char *indent, struct bytes msg,
-                    uint32_t field)
+void text_attributes(struct text *t, const char *header, const char *indent, struct bytes msg,
+                     uint32_t field)
 {
     struct wire_reader r = wire_reader(msg);
     struct bytes kv;
     for (bool first = true; wire_each(&r, field, &kv); first = false) {
         struct key_value pair = key_value_read(kv);
         if (first)
-            put(t, "%s:\n", header);
-        put(t, "%s ", indent);
-        put_bytes(t, pair.key);
-        put_bytes(t, bytes_str(": "));
-        put_typed_value(t, pair.value);
-        put_bytes(t, bytes_str("\n"));
+            text_printf(t, "%s:\n", header);
+        text_printf(t, "%s ", indent);
+        text_bytes(t, pair.key);
+        text_bytes(t, bytes_str(": "));
+        text_typed_value(t, pair.value);
+        text_bytes(t, bytes_str("\n"));
     }
 }
 
@@ -174,7 +175,7 @@ double bucket_bound(double i, double factor)
     return x >= 1024 * M_LN2 ? INFINITY : exp(x);
 }
 
-const char *name_of(const char *const *names, size_t n, uint64_t i)
+const char *text_name(const char *const *names, size_t n, uint64_t i)
 {
     return i < n ? names[i] : "";
 }
