@@ -52,6 +52,12 @@ void conn_close(struct conn *c)
     conn_forget(c);
 }
 
+void conn_abortive(const struct conn *c)
+{
+    const struct linger now = {.l_onoff = 1, .l_linger = 0};
+    setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+}
+
 static void set_socket_options(const struct conn *c)
 {
     int one = 1, idle = 60, interval = 15;

@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
@@ -175,7 +176,11 @@ static int resolve(const char *transport, const struct hostport *h, uint16_t por
                       : strcmp(transport, "tcp6") == 0 ? AF_INET6
                                                        : AF_UNSPEC;
     snprintf(service, sizeof(service), "%u", port);
-    int r = getaddrinfo(h->host, service, &hints, &list);
+    const char *host = h->host;
+    if (strcasecmp(host, "localhost") ==
+        0) /* the loopback wherever names are asked for (RFC 6761) */
+        host = hints.ai_family == AF_INET6 ? "::1" : "127.0.0.1";
+    int r = getaddrinfo(host, service, &hints, &list);
     if (r != 0)
         return err_set(reterr, -EADDRNOTAVAIL, "listen %s: lookup %s: %s", transport, h->host,
                        gai_strerror(r));

@@ -338,6 +338,8 @@ static void on_connection(void *cls, _unused_ struct MHD_Connection *mc, void **
 static void h1_expired(struct conn *c, _unused_ uint64_t now_ns)
 {
     c->deadline_ns = UINT64_MAX;
+    if (c->x)
+        conn_abortive(c);
     shutdown(c->fd, SHUT_RDWR); /* libmicrohttpd sees the end and closes */
 }
 

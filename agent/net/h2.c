@@ -306,6 +306,7 @@ static void h2_expired(struct conn *c, uint64_t now)
 {
     struct h2_conn *h = c->proto;
     if (is_stuck(h, now)) {
+        conn_abortive(c);
         h2_close(h, false);
         return;
     }

@@ -108,10 +108,14 @@ static struct acceptor *acceptor_of(struct listener *l, struct loop *loop)
     return NULL;
 }
 
-static void start_accepting(struct loop *loop, void *arg)
+static void start_accepting(struct listener *l)
 {
-    struct acceptor *a = acceptor_of(arg, loop);
-    a->watching = loop_watch(loop, a->listener->fd, EPOLLIN | EPOLLEXCLUSIVE, &a->watch) == 0;
+    for (unsigned i = 0; i < engine_loops(); i++) {
+        struct acceptor *a = &l->acceptors[i];
+        a->watching = true; /* before its thread may look */
+        if (loop_watch(a->loop, l->fd, EPOLLIN | EPOLLEXCLUSIVE, &a->watch) < 0)
+            log_error(NULL, "Cannot watch a listening socket", LOG_STR("endpoint", l->address));
+    }
 }
 
 static void stop_accepting(struct loop *loop, struct listener *l)
@@ -236,7 +240,7 @@ int listener_serve(struct listener *l, const struct http_service *service, struc
     l->serving = true;
     pthread_mutex_unlock(&l->lock);
     if (start)
-        engine_barrier(start_accepting, l);
+        start_accepting(l);
     return 0;
 }
 

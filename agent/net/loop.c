@@ -134,6 +134,7 @@ static void *loop_main(void *arg)
 {
     struct loop *l = arg;
     struct epoll_event events[EVENTS_PER_WAIT];
+    pthread_setname_np(pthread_self(), "net");
     while (!l->stop || l->conns || l->owed) {
         int n = epoll_wait(l->epoll_fd, events, EVENTS_PER_WAIT, wait_ms(l));
         for (int i = 0; i < n; i++) {
@@ -184,8 +185,6 @@ static int loop_start(struct loop *l)
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int r = pthread_create(&l->thread, NULL, loop_main, l);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (r == 0)
-        pthread_setname_np(l->thread, "net");
     return -r;
 }
 

@@ -140,6 +140,7 @@ uint64_t timeout_ns(int64_t configured); /* the setting or DEFAULT_TIMEOUT_NS */
 void conn_charge(struct conn *c, size_t bytes); /* replaces the earlier charge */
 void conn_close(struct conn *c);  /* closes fd, frees after the batch */
 void conn_forget(struct conn *c); /* the same when somebody else closes fd */
+void conn_abortive(const struct conn *c); /* a peer that is stuck: the close drops what it did not take */
 /* The last reply was sent: ends our sending, then reads and drops for a while so that the peer gets it. */
 void conn_linger(struct conn *c);
 /* Closes the oldest connection that has been in the peek phase for a while; false when there is none. */
