@@ -4,9 +4,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -15,6 +12,7 @@
 #include "agent/base/clock.h"
 #include "agent/base/secrets.h"
 #include "agent/load.h"
+#include "agent/memory.h"
 #include "agent/pipeline/graph.h"
 #include "agent/report.h"
 #include "agent/self_metrics.h"
@@ -267,24 +265,33 @@ static sigset_t handled_signals(void)
     return set;
 }
 
+/* The next signal of `set`; 0 at `until_ns`. */
+static int next_signal(const sigset_t *set, uint64_t until_ns)
+{
+    for (;;) {
+        const uint64_t now = clock_now_ns(), left = now < until_ns ? until_ns - now : 0;
+        const struct timespec t = {(time_t)(left / NS_PER_S), (long)(left % NS_PER_S)};
+        const int s = until_ns == UINT64_MAX ? sigwaitinfo(set, NULL) : sigtimedwait(set, NULL, &t);
+        if (s > 0)
+            return s;
+        if (errno == EAGAIN)
+            return 0;
+    }
+}
+
 /* Ends the process when a stop is asked for again, or when it hangs. */
 static void *watch_stop(void *arg)
 {
     const uint64_t limit_ns = *(uint64_t *)arg;
     const sigset_t set = handled_signals();
-    for (;;) {
-        const uint64_t now = clock_now_ns(), left = now < limit_ns ? limit_ns - now : 0;
-        const struct timespec t = {(time_t)(left / NS_PER_S), (long)(left % NS_PER_S)};
-        int s = sigtimedwait(&set, NULL, &t);
-        if (s == SIGTERM || s == SIGINT) {
-            log_warn(NULL, "Stopped at once by a second signal; undelivered data is lost.");
-            _exit(0);
-        }
-        if (s < 0 && errno == EAGAIN) {
-            log_error(NULL, "The stop does not end; undelivered data is lost.");
-            _exit(1);
-        }
-    }
+    int s = SIGHUP;
+    while (s == SIGHUP)
+        s = next_signal(&set, limit_ns);
+    if (s)
+        log_warn(NULL, "Stopped at once by a second signal; undelivered data is lost.");
+    else
+        log_error(NULL, "The stop does not end; undelivered data is lost.");
+    _exit(s ? 0 : 1);
 }
 
 static int stop(struct life *life, int signal)
@@ -310,12 +317,17 @@ static int stop(struct life *life, int signal)
 
 static int wait_for_end(struct life *life)
 {
-    const sigset_t set = handled_signals();
+    sigset_t set = handled_signals();
+    sigaddset(&set, MEMORY_SIGNAL);
     for (;;) {
-        int s = sigwaitinfo(&set, NULL);
-        if (s == SIGHUP && life->cl->nconfigs)
+        const int s = next_signal(&set, memory_trim_due_ns());
+        if (s == 0)
+            memory_trim();
+        else if (s == MEMORY_SIGNAL)
+            memory_dropped();
+        else if (s == SIGHUP && life->cl->nconfigs)
             reload(life);
-        else if (s > 0) /* a terminal that closes ends a collector without a configuration */
+        else /* a terminal that closes ends a collector without a configuration */
             return stop(life, s);
     }
 }
@@ -353,7 +365,8 @@ static void open_standard_fds(void)
  * `motel &`). */
 static void set_up_signals(void)
 {
-    const sigset_t set = handled_signals();
+    sigset_t set = handled_signals();
+    sigaddset(&set, MEMORY_SIGNAL);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     for (int s = 1; s < NSIG; s++)
         if (sigismember(&set, s) == 1)
@@ -361,22 +374,11 @@ static void set_up_signals(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* Few arenas, and freed blocks go back to the system: telemetry comes in bursts. */
-static void set_up_memory(void)
-{
-#ifdef __GLIBC__
-    mallopt(M_ARENA_MAX, 2);
-    mallopt(M_MMAP_THRESHOLD, 128 * 1024);
-    mallopt(M_TRIM_THRESHOLD, 512 * 1024);
-#endif
-}
-
 int main(int argc, char **argv)
 {
     struct command_line cl;
     struct err e = {0};
     open_standard_fds();
-    set_up_memory();
     int code = 1;
     if (command_line_parse(argc, argv, &cl, &e) < 0) {
         fprintf(stderr, "Error: %s\nRun 'motel --help' for usage.\n", e.text);
@@ -384,6 +386,7 @@ int main(int argc, char **argv)
         code = command_run(&cl);
     } else {
         set_up_signals();
+        memory_set_up();
         code = run(&cl);
     }
     command_line_done(&cl);

@@ -2,21 +2,39 @@
 
 #include <errno.h>
 
+#define DROP_MIN_BYTES ((size_t)4 << 20) /* a smaller peak is not worth giving memory back */
+
 static atomic_size_t live_bytes;
+static atomic_size_t peak_bytes; /* since the last drop; a hint, so races do not matter */
+static void (*_Atomic on_drop)(void);
 
 size_t mem_used(void)
 {
     return atomic_load_explicit(&live_bytes, memory_order_relaxed);
 }
 
+void mem_on_drop(void (*notify)(void))
+{
+    atomic_store(&on_drop, notify);
+}
+
 void mem_charge(size_t bytes)
 {
-    atomic_fetch_add_explicit(&live_bytes, bytes, memory_order_relaxed);
+    size_t now = atomic_fetch_add_explicit(&live_bytes, bytes, memory_order_relaxed) + bytes;
+    if (now > atomic_load_explicit(&peak_bytes, memory_order_relaxed))
+        atomic_store_explicit(&peak_bytes, now, memory_order_relaxed);
 }
 
 void mem_release(size_t bytes)
 {
-    atomic_fetch_sub_explicit(&live_bytes, bytes, memory_order_relaxed);
+    size_t now = atomic_fetch_sub_explicit(&live_bytes, bytes, memory_order_relaxed) - bytes;
+    size_t peak = atomic_load_explicit(&peak_bytes, memory_order_relaxed);
+    if (peak < DROP_MIN_BYTES || now >= peak / 4 ||
+        !atomic_compare_exchange_strong(&peak_bytes, &peak, now))
+        return;
+    void (*notify)(void) = atomic_load(&on_drop);
+    if (notify)
+        notify();
 }
 
 struct buf *buf_new(size_t max)

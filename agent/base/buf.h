@@ -52,5 +52,8 @@ size_t mem_used(void);
 /* Charges memory that is not in a buffer (JSON trees, connections, arenas); every charge is released later. */
 void mem_charge(size_t bytes);
 void mem_release(size_t bytes);
+/* `notify` is called, on the thread that released, when a peak of 4 MiB or more has shrunk to less than a quarter: a good time to give
+ * free memory back to the system. It must be quick. NULL = none. */
+void mem_on_drop(void (*notify)(void));
 
 #endif

@@ -507,3 +507,26 @@ def test_not_ready_when_a_port_is_taken(start, ports):
             pass
     assert second.process.wait() == 1 and 200 not in ready
     assert ports["25317"] in second.stderr or ports["25318"] in second.stderr
+
+
+# ---- memory
+
+@pytest.mark.plain_only
+@needs("receiver otlp", "exporter otlp_http")
+def test_memory_is_given_back_after_a_burst(start, ports, http_sink):
+    sink = http_sink(delay=0.02)
+    port = int(ports["25318"])
+    config = moved(BASE, ports).replace("nop:", f"otlp_http: {{endpoint: '{sink.url}', sending_queue: {{num_consumers: 1}}}}") \
+        .replace("[nop]", "[otlp_http]")
+    program = start(config, wait_ports=[port])
+
+    def anonymous_kib():
+        with open(f"/proc/{program.pid}/status", encoding="ascii") as f:
+            return int(re.search(r"RssAnon:\s+(\d+)", f.read())[1])
+    body = json.dumps(span_request(1000))
+    for _ in range(400):
+        assert post(port, "traces", body)[0] == 200
+    peak = anonymous_kib()
+    assert peak > 16000
+    wait_until(lambda: anonymous_kib() < peak / 2 and anonymous_kib() < 12000, limit=40, what="less memory")
+    assert len(sink.requests) <= 400
