@@ -1,6 +1,6 @@
 """Fixtures of the end-to-end tests: the program under test, ports, and backends made of other people's servers.
 
-MOTEL names the program (default build/motel); MOTEL_REFERENCE a reference collector, for the tests that compare with it.
+MOTEL names the program (default build/motel); REFERENCE_COLLECTOR a reference collector, for the tests that compare with it.
 """
 import json
 import os
@@ -21,7 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 SIGNALS = ("traces", "metrics", "logs")
 MOTEL = os.environ.get("MOTEL", os.path.join(ROOT, "build", "motel"))
-REFERENCE = os.environ.get("MOTEL_REFERENCE", "")
+REFERENCE = os.environ.get("REFERENCE_COLLECTOR", "")
 SANITIZER_WORDS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
 
 _ports_given = set()
@@ -151,7 +151,7 @@ def start(tmp_path):
 def reference(start):
     """Like start(), for the reference collector."""
     if not REFERENCE:
-        pytest.skip("MOTEL_REFERENCE does not name a reference collector")
+        pytest.skip("REFERENCE_COLLECTOR does not name a reference collector")
     return lambda config, **kw: start(config, program=REFERENCE, **kw)
 
 
