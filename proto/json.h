@@ -31,7 +31,7 @@ enum double_style {
 #define DOUBLE_MAX_BYTES 32
 size_t double_text(double v, enum double_style style, char *out);
 size_t json_double(double v, char *out); /* DOUBLE_JSON */
-/* Appends `s` quoted and escaped; invalid UTF-8 becomes U+FFFD. */
-int json_string(struct bytes s, unsigned flags, struct buf *out);
+/* Appends `s` quoted and escaped; invalid UTF-8 becomes U+FFFD. (json_string() is jansson's.) */
+int json_put_string(struct bytes s, unsigned flags, struct buf *out);
 
 #endif

@@ -98,7 +98,7 @@ static int put_redacted(struct bytes s, struct buf *out)
     return r < 0 ? r : put_string(buf_bytes(clean), out);
 }
 
-int json_string(struct bytes s, unsigned flags, struct buf *out)
+int json_put_string(struct bytes s, unsigned flags, struct buf *out)
 {
     if ((flags & JSON_REDACT) && secrets_found(s))
         return put_redacted(s, out);

@@ -78,7 +78,7 @@ static void put_name(struct writer *w, const struct schema_field *f, bool *more)
 static void put_string(struct writer *w, struct bytes s)
 {
     if (w->error == 0)
-        w->error = json_string(s, w->flags, w->out);
+        w->error = json_put_string(s, w->flags, w->out);
 }
 
 static void put_encoded(struct writer *w, struct bytes s, size_t size,

@@ -117,7 +117,7 @@ static int write_json(const struct rpc_status *st, struct buf *out)
     if (r == 0 && st->message[0]) {
         r = buf_printf(out, "%s\"message\":", comma);
         if (r == 0)
-            r = json_string(bytes_str(st->message), 0, out);
+            r = json_put_string(bytes_str(st->message), 0, out);
         comma = ",";
     }
     if (r == 0 && st->has_retry) {

@@ -12,7 +12,7 @@
 static const char *write_string(struct buf *b, struct bytes s)
 {
     buf_truncate(b, 0);
-    assert_int_equal(json_string(s, 0, b), 0);
+    assert_int_equal(json_put_string(s, 0, b), 0);
     return buf_str(b);
 }
 
