@@ -98,22 +98,33 @@ static int print_error(const struct life *life, int r, const struct err *e)
     return 1;
 }
 
-static void print_banner(void)
+/* A text of the configuration; --set may have changed the built-in one. */
+static const char *text_at(const struct life *life, const char *path)
 {
-    fputs(
-        "motel " MOTEL_VERSION
-        " was started without --config: it prints what programs on this machine send.\n"
+    bool exact = false;
+    const struct cfg_value *v = cfg_find(life->loaded.config->root, path, &exact);
+    return exact && v && v->text ? v->text : "(off)";
+}
+
+static void print_banner(const struct life *life)
+{
+    static const char text[] =
+        "motel %s runs without --config: it prints what programs on this machine send.\n"
         "In the shell of such a program:\n"
         "\n"
-        "  export OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 "
-        "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n"
+        "  export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n"
+        "  export OTEL_EXPORTER_OTLP_ENDPOINT=http://%s\n"
         "or, for gRPC:\n"
-        "  export OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4317 "
-        "OTEL_EXPORTER_OTLP_PROTOCOL=grpc\n"
+        "  export OTEL_EXPORTER_OTLP_PROTOCOL=grpc\n"
+        "  export OTEL_EXPORTER_OTLP_ENDPOINT=http://%s\n"
         "\n"
-        "Health: http://127.0.0.1:13133/   Stop: Ctrl-C   Own configuration: motel print-config > "
-        "motel.yaml, then motel --config motel.yaml\n",
-        stderr);
+        "Health:  http://%s/\n"
+        "Stop:    Ctrl-C\n"
+        "Change:  motel print-config > motel.yaml, then motel --config motel.yaml\n";
+    fprintf(stderr, text, MOTEL_VERSION,
+            text_at(life, "receivers::otlp::protocols::http::endpoint"),
+            text_at(life, "receivers::otlp::protocols::grpc::endpoint"),
+            text_at(life, "extensions::health_check::endpoint"));
 }
 
 static int start_graph(struct life *life)
@@ -132,7 +143,7 @@ static int start_graph(struct life *life)
         return print_error(life, r, &e);
     log_info(NULL, "Everything is ready. Begin running and processing data.");
     if (life->cl->nconfigs == 0)
-        print_banner();
+        print_banner(life);
     return 0;
 }
 

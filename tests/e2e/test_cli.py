@@ -387,6 +387,19 @@ def test_without_a_configuration_it_shows_what_programs_send(start):
 
 
 @needs_dev
+def test_set_changes_the_built_in_configuration(start):
+    grpc, http_port, health = (free_port() for _ in range(3))
+    program = start(args=["--set", f"receivers.otlp.protocols.http.endpoint=127.0.0.1:{http_port}", "--set",
+                          f"receivers.otlp.protocols.grpc.endpoint=127.0.0.1:{grpc}", "--set",
+                          f"extensions.health_check.endpoint=127.0.0.1:{health}"], wait_ports=(grpc, http_port, health))
+    wait_until(lambda: "Change:" in program.stderr, what="the banner")
+    for port in (grpc, http_port, health):
+        assert f"http://127.0.0.1:{port}" in program.stderr
+    assert post(http_port, "logs", {"resourceLogs": [{"scopeLogs": [{"logRecords": [{"body": {"stringValue": "hi"}}]}]}]})[0] == 200
+    wait_until(lambda: '"hi"' in program.stdout, what="the log record")
+
+
+@needs_dev
 def test_the_built_in_configuration_is_a_file_to_start_from(tmp_path):
     shown = run("print-config")
     path = tmp_path / "motel.yaml"
