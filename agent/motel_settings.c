@@ -59,6 +59,7 @@ void motel_variable_name(const struct cfg_field *f, char *ret, size_t size)
 struct merge {
     struct config *config;
     struct cfg_value *map;
+    bool no_memory;
 };
 
 /* Text from outside YAML is read as the text of an ${env:…} is: numbers and truth values where a
@@ -69,14 +70,13 @@ static void put_text(struct merge *m, const struct cfg_field *f, const char *tex
     struct arena *a = m->config->arena;
     const struct cfg_pos pos = {.file = arena_strdup(a, origin)};
     struct cfg_value *v = cfg_new_plain(a, pos, text, strlen(text));
-    if (!v)
-        return;
-    v->expanded = true;
     const size_t i = cfg_index(m->map, f->key);
-    if (i < m->map->n)
+    if (v)
+        v->expanded = true;
+    if (v && i < m->map->n)
         m->map->items[i] = v;
-    else
-        cfg_append(a, m->map, f->key, pos, v);
+    else if (!v || cfg_append(a, m->map, f->key, pos, v) < 0)
+        m->no_memory = true;
 }
 
 /* A map of the file's settings that may be changed. */
@@ -96,6 +96,7 @@ static void put_variable(struct merge *m, const char *entry)
     if (!equals || strncmp(entry, VARIABLE_PREFIX, strlen(VARIABLE_PREFIX)) != 0)
         return;
     char *name = arena_strndup(m->config->arena, entry, (size_t)(equals - entry));
+    m->no_memory = m->no_memory || !name;
     for (const struct cfg_field *f = motel_fields; name && f->key; f++) {
         char variable[64];
         motel_variable_name(f, variable, sizeof(variable));
@@ -105,8 +106,9 @@ static void put_variable(struct merge *m, const char *entry)
             put_text(m, f, equals + 1, name);
         return;
     }
-    config_warn(m->config, "the environment variable %s is not known to motel %s", name,
-                MOTEL_VERSION);
+    if (name)
+        config_warn(m->config, "the environment variable %s is not known to motel %s", name,
+                    MOTEL_VERSION);
 }
 
 int motel_settings_bind(struct config *c, const struct cfg_value *section, char *const *environment,
@@ -115,18 +117,22 @@ int motel_settings_bind(struct config *c, const struct cfg_value *section, char 
 {
     struct merge m = {.config = c};
     int r = 0;
+    *ret = (struct motel_settings){0};
     if (section && section->type != CFG_MAP && section->type != CFG_NULL) {
         cfg_error(errs, section->pos, "motel", "expected a map of settings, got %s",
                   cfg_type_name(section->type));
         section = NULL;
         r = -EINVAL;
     }
-    if (!(m.map = copy_section(c->arena, section)))
-        return -ENOMEM;
-    for (; *environment; environment++)
+    m.map = copy_section(c->arena, section);
+    for (; m.map && *environment; environment++)
         put_variable(&m, *environment);
-    for (size_t i = 0; i < nflags; i++)
+    for (size_t i = 0; m.map && i < nflags; i++)
         put_text(&m, flags[i].field, flags[i].value, flags[i].flag);
+    if (!m.map || m.no_memory) {
+        cfg_error(errs, (struct cfg_pos){0}, "motel", "out of memory");
+        return -ENOMEM;
+    }
     struct cfg_binder binder = {.arena = c->arena, .errors = errs};
     if (cfg_bind(&binder, motel_fields, m.map, "motel", ret) < 0)
         r = -EINVAL;

@@ -54,14 +54,23 @@ static const struct cfg_field service_fields[] = {
 
 static const struct cfg_field no_fields[] = {{0}};
 
-char *settings_text(struct settings_build *b, const char *fmt, ...)
+void *settings_alloc(struct settings_build *b, size_t bytes)
+{
+    void *p = arena_calloc(b->config->arena, bytes ? bytes : 1);
+    b->no_memory = b->no_memory || !p;
+    return p;
+}
+
+const char *settings_text(struct settings_build *b, const char *fmt, ...)
 {
     va_list ap;
     char text[1024];
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    return arena_strdup(b->config->arena, text);
+    const char *copy = arena_strdup(b->config->arena, text);
+    b->no_memory = b->no_memory || !copy;
+    return copy ? copy : "";
 }
 
 void config_warn(struct config *c, const char *fmt, ...)
@@ -76,8 +85,10 @@ void config_warn(struct config *c, const char *fmt, ...)
         return;
     if (c->nwarnings)
         memcpy(grown, c->warnings, c->nwarnings * sizeof(*grown));
-    grown[c->nwarnings++] = arena_strdup(c->arena, text);
-    c->warnings = grown;
+    if ((grown[c->nwarnings] = arena_strdup(c->arena, text))) {
+        c->warnings = grown;
+        c->nwarnings++;
+    }
 }
 
 static void binder_warn(void *ctx, const char *text)
@@ -131,7 +142,7 @@ static void bind_component(struct settings_build *b, enum component_kind kind,
         config_warn(b->config, "\"%.*s\" alias is deprecated; use \"%s\" instead",
                     (int)strcspn(cs->id, "/"), cs->id, cs->type->name);
     const struct cfg_field *fields = cs->type->fields ? cs->type->fields : no_fields;
-    void *bound = arena_calloc(b->config->arena, cs->type->config_size ? cs->type->config_size : 1);
+    void *bound = settings_alloc(b, cs->type->config_size);
     if (bound && cfg_bind(&b->binder, fields, cs->value, path, bound) == 0) {
         cs->bound = bound;
         check_component(b, cs, path);
@@ -159,12 +170,13 @@ static void bind_section(struct settings_build *b, enum component_kind kind)
         return;
     }
     struct service_settings *s = b->out;
-    s->components[kind] =
-        arena_calloc(b->config->arena, (v->n ? v->n : 1) * sizeof(**s->components));
+    s->components[kind] = settings_alloc(b, v->n * sizeof(**s->components));
     for (size_t i = 0; s->components[kind] && i < v->n; i++) {
         const char *id = cfg_trim_id(b->config->arena, v->keys[i]);
-        if (!id)
+        if (!id) {
+            b->no_memory = true;
             return;
+        }
         if (settings_find(s, kind, id)) {
             cfg_error(b->errs, v->key_pos[i], settings_text(b, "%s::%s", section, id),
                       "duplicate name \"%s\": blanks around a name do not count", id);
@@ -209,11 +221,13 @@ int service_settings_bind(struct config *c, const struct component_type *const *
 {
     struct settings_build b = {.config = c, .types = types, .errs = errs};
     b.binder = (struct cfg_binder){c->arena, errs, binder_warn, c};
-    b.out = arena_calloc(c->arena, sizeof(*b.out));
-    struct service_config *service = arena_calloc(c->arena, sizeof(*service));
-    if (!b.out || !service)
-        return -ENOMEM;
     const size_t before = errs->n + errs->dropped;
+    b.out = settings_alloc(&b, sizeof(*b.out));
+    struct service_config *service = settings_alloc(&b, sizeof(*service));
+    if (!b.out || !service) {
+        cfg_error(errs, (struct cfg_pos){0}, "", "out of memory");
+        return -ENOMEM;
+    }
     check_top_keys(&b);
     for (int k = 0; k < KIND_COUNT; k++)
         bind_section(&b, (enum component_kind)k);
@@ -226,6 +240,8 @@ int service_settings_bind(struct config *c, const struct component_type *const *
     settings_telemetry(&b, &service->telemetry);
     b.out->service = service;
     b.out->motel = cfg_get(c->root, "motel");
+    if (b.no_memory)
+        cfg_error(errs, (struct cfg_pos){0}, "", "out of memory");
     if (errs->n + errs->dropped > before)
         return -EINVAL;
     *ret = b.out;

@@ -10,6 +10,7 @@ struct settings_build {
     struct cfg_errors *errs;
     struct cfg_binder binder;
     struct service_settings *out; /* in the arena of the config */
+    bool no_memory;               /* something could not be allocated; reported once, at the end */
 };
 
 struct pipeline_config {
@@ -64,8 +65,10 @@ struct service_config {
 };
 extern const struct cfg_field telemetry_fields[];
 
-/* A text in the arena of the config. */
-char *settings_text(struct settings_build *b, const char *fmt, ...) _printf_(2, 3);
+/* Cleared memory in the arena of the config; NULL, noted in `b`, when there is none. */
+void *settings_alloc(struct settings_build *b, size_t bytes);
+/* A text in the arena of the config; "", noted in `b`, when out of memory. */
+const char *settings_text(struct settings_build *b, const char *fmt, ...) _printf_(2, 3);
 
 /* A component by its id as written; NULL when there is none. */
 const struct component_settings *settings_find(const struct service_settings *s, enum component_kind kind, const char *id);

@@ -26,7 +26,7 @@ static const char *same_by_alias(struct settings_build *b, enum component_kind k
 static const char *misspelt(struct settings_build *b, enum component_kind kind, const char *id)
 {
     const size_t n = b->out->ncomponents[kind];
-    const char **ids = arena_calloc(b->config->arena, (n + 1) * sizeof(*ids));
+    const char **ids = settings_alloc(b, (n + 1) * sizeof(*ids));
     for (size_t i = 0; ids && i < n; i++)
         ids[i] = b->out->components[kind][i].id;
     return ids ? cfg_suggest(id, ids) : NULL;
@@ -97,8 +97,7 @@ static size_t resolve_list(struct settings_build *b, const struct pipeline_setti
                            const struct component_settings ***ret)
 {
     const struct cfg_id *ids = refs->items;
-    const struct component_settings **out =
-        arena_calloc(b->config->arena, (refs->n + 1) * sizeof(*out));
+    const struct component_settings **out = settings_alloc(b, (refs->n + 1) * sizeof(*out));
     size_t n = 0;
     for (size_t i = 0; out && i < refs->n; i++) {
         if (!ids[i].id) /* its mistake is in the list already */
@@ -221,7 +220,7 @@ static void resolve_extensions(struct settings_build *b, const struct cfg_list *
 {
     const struct cfg_id *ids = refs->items;
     struct service_settings *s = b->out;
-    s->extensions = arena_calloc(b->config->arena, (refs->n + 1) * sizeof(*s->extensions));
+    s->extensions = settings_alloc(b, (refs->n + 1) * sizeof(*s->extensions));
     for (size_t i = 0; s->extensions && i < refs->n; i++) {
         const struct component_settings *c =
             ids[i].id ? resolve(b, KIND_EXTENSION, &ids[i], "service::extensions") : NULL;
@@ -238,7 +237,7 @@ void settings_resolve(struct settings_build *b, const struct service_config *con
     const struct pipeline_config *pipelines = map->values;
     if (map->n == 0)
         cfg_error(b->errs, pos, "service::pipelines", "service must have at least one pipeline");
-    b->out->pipelines = arena_calloc(b->config->arena, (map->n + 1) * sizeof(*b->out->pipelines));
+    b->out->pipelines = settings_alloc(b, (map->n + 1) * sizeof(*b->out->pipelines));
     for (size_t i = 0; b->out->pipelines && i < map->n; i++)
         resolve_pipeline(b, map->keys[i], map->pos[i], &pipelines[i]);
     const size_t n = b->out->ncomponents[KIND_CONNECTOR];

@@ -1,4 +1,5 @@
 /* service::telemetry: motel's own logs, metrics and resource. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -111,21 +112,34 @@ static int by_name(const void *x, const void *y)
     return strcmp(((const struct attribute *)x)->name, ((const struct attribute *)y)->name);
 }
 
+/* A part of a JSON text, kept in the arena; NULL when `r` says that it could not be made. */
+static const char *keep_json(struct settings_build *b, struct bytes json, int r)
+{
+    const char *copy =
+        r < 0 ? NULL : arena_strndup(b->config->arena, (const char *)json.data, json.len);
+    b->no_memory = b->no_memory || !copy;
+    return copy;
+}
+
+static int put_attribute(struct buf *out, const struct attribute *a, bool first, bool spaced)
+{
+    int r = first ? 0 : buf_append_str(out, spaced ? ", " : ",");
+    if (r == 0)
+        r = json_text(out, bytes_str(a->name));
+    if (r == 0)
+        r = buf_append_str(out, spaced ? ": " : ":");
+    return r < 0 ? r : json_text(out, bytes_str(a->value));
+}
+
 static const char *resource_json(struct settings_build *b, const struct attributes *a, bool spaced)
 {
     _cleanup_buf_ struct buf *out = buf_new(0);
-    if (!out)
-        return NULL;
-    buf_putc(out, '{');
-    for (size_t i = 0; i < a->n; i++) {
-        if (i)
-            buf_append_str(out, spaced ? ", " : ",");
-        json_text(out, bytes_str(a->items[i].name));
-        buf_append_str(out, spaced ? ": " : ":");
-        json_text(out, bytes_str(a->items[i].value));
-    }
-    buf_putc(out, '}');
-    return arena_strndup(b->config->arena, (const char *)out->data, out->len);
+    int r = out ? buf_putc(out, '{') : -ENOMEM;
+    for (size_t i = 0; r == 0 && i < a->n; i++)
+        r = put_attribute(out, &a->items[i], i == 0, spaced);
+    if (r == 0)
+        r = buf_putc(out, '}');
+    return keep_json(b, out ? buf_bytes(out) : (struct bytes){0}, r);
 }
 
 static size_t count_attributes(const struct cfg_value *v)
@@ -136,10 +150,9 @@ static size_t count_attributes(const struct cfg_value *v)
 
 static void bind_resource(struct settings_build *b, const struct telemetry_config *t)
 {
-    struct arena *arena = b->config->arena;
     const size_t max = count_attributes(t->resource);
-    struct attributes a = {.items = arena_calloc(arena, max * sizeof(*a.items))};
-    const char **pairs = arena_calloc(arena, (2 * max + 1) * sizeof(*pairs));
+    struct attributes a = {.items = settings_alloc(b, max * sizeof(*a.items))};
+    const char **pairs = settings_alloc(b, (2 * max + 1) * sizeof(*pairs));
     if (!a.items || !pairs)
         return;
     set_attribute(&a, "service.instance.id", instance_id());
@@ -169,20 +182,20 @@ static const char *initial_fields(struct settings_build *b, const struct telemet
                   "expected a map, got %s", cfg_type_name(v->type));
         return NULL;
     }
+    if (v->n == 0)
+        return NULL;
     _cleanup_buf_ struct buf *out = buf_new(0);
     const enum value_json_style style =
         logs->encoding == LOG_CONSOLE ? VALUE_JSON_SPACED : VALUE_JSON_COMPACT;
-    if (v->n == 0 || !out || cfg_value_json(out, v, style) < 0)
-        return NULL;
-    return arena_strndup(b->config->arena, (const char *)out->data + 1, out->len - 2);
+    int r = out ? cfg_value_json(out, v, style) : -ENOMEM;
+    return keep_json(b, r < 0 ? (struct bytes){0} : bytes_of(out->data + 1, out->len - 2), r);
 }
 
 static void bind_logs(struct settings_build *b, const struct telemetry_logs *logs)
 {
     static const enum log_level map[] = {LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR,
                                          LOG_OFF,   LOG_OFF,  LOG_OFF};
-    const char **paths =
-        arena_calloc(b->config->arena, (logs->output_paths.n + 1) * sizeof(*paths));
+    const char **paths = settings_alloc(b, (logs->output_paths.n + 1) * sizeof(*paths));
     if (!paths)
         return;
     if (logs->output_paths.n)

@@ -95,7 +95,7 @@ static const char *valid_types(struct settings_build *b, enum component_kind kin
     size_t n = 0;
     for (const struct component_type *const *t = b->types; *t; t++)
         n += (*t)->kind == kind;
-    const char **names = arena_calloc(b->config->arena, (n + 1) * sizeof(*names));
+    const char **names = settings_alloc(b, (n + 1) * sizeof(*names));
     const char *text = "";
     n = 0;
     for (const struct component_type *const *t = b->types; names && *t; t++)
