@@ -23,6 +23,7 @@ struct expander {
     unsigned credential; /* above 0: under a key such as "password" */
     bool stop;           /* without end, or out of memory: nothing more is expanded */
     struct seen *unset;  /* variables that were warned of */
+    struct seen *noted;  /* variables and files whose values are in the secrets */
 };
 
 struct seen {
@@ -121,18 +122,25 @@ static int replace(struct buf *b, struct span at, const char *text, size_t len)
     return 0;
 }
 
+/* True when the name is new to the list; it is put there. */
+static bool first_time(struct expander *e, struct seen **list, const char *name)
+{
+    for (struct seen *s = *list; s; s = s->next)
+        if (strcmp(s->name, name) == 0)
+            return false;
+    struct seen *s = arena_alloc(e->c->arena, sizeof(*s));
+    if (s) {
+        *s = (struct seen){*list, name};
+        *list = s;
+    }
+    return true;
+}
+
 static void warn_unset(struct expander *e, struct cfg_pos pos, const char *name)
 {
-    for (struct seen *s = e->unset; s; s = s->next)
-        if (strcmp(s->name, name) == 0)
-            return;
-    struct seen *s = arena_alloc(e->c->arena, sizeof(*s));
-    if (!s)
-        return;
-    *s = (struct seen){e->unset, name};
-    e->unset = s;
-    cfg_warn(e->c, "%s:%d:%d: %s: the environment variable \"%s\" is not set, so this is empty",
-             pos.file, pos.line, pos.column, e->path.text, name);
+    if (first_time(e, &e->unset, name))
+        cfg_warn(e->c, "%s:%d:%d: %s: the environment variable \"%s\" is not set, so this is empty",
+                 pos.file, pos.line, pos.column, e->path.text, name);
 }
 
 /* Reads what a reference stands for. 0, or -EINVAL after a report. */
@@ -179,7 +187,7 @@ static void note_secret(struct expander *e, struct cfg_pos pos, const struct ret
     size_t len = cfg_trimmed_len(r);
     if (!e->secretive || e->quiet || (!r->from_env && !r->from_file) || len == 0)
         return;
-    char *raw = arena_strndup(e->c->arena, r->text, len);
+    char *raw = first_time(e, &e->noted, r->name) ? arena_strndup(e->c->arena, r->text, len) : NULL;
     if (!raw)
         return;
     if (!secrets_add(raw))
@@ -208,11 +216,13 @@ static int next_reference(struct expander *e, struct text *t, struct span *at, s
 {
     if (e->stop || !find_reference(buf_bytes(t->b), at))
         return 0;
-    if (t->rounds++ == MAX_ROUNDS || e->references++ == MAX_REFERENCES) {
+    if (t->rounds == MAX_ROUNDS || e->references == MAX_REFERENCES) {
         if (!e->quiet)
             give_up(e, t->pos, "too many expansions, one inside the other");
         return -EINVAL;
     }
+    t->rounds++;
+    e->references += e->quiet == 0;
     return resolve(e, t, *at, r) < 0 ? -EINVAL : 1;
 }
 
