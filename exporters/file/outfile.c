@@ -32,11 +32,7 @@ static int open_fd(const struct outfile *f, bool truncate)
     int fd = open(f->path, O_RDWR | flags, mode);
     if (fd < 0 && errno == EACCES)
         fd = open(f->path, O_WRONLY | flags, mode);
-    if (fd < 0)
-        return -errno;
-    if (f->mode >= 0)
-        fchmod(fd, mode); /* a file of somebody else stays as it is */
-    return fd;
+    return fd < 0 ? -errno : fd;
 }
 
 static void log_repair(const struct outfile *f, const struct logger *lg, enum repair what,

@@ -13,7 +13,7 @@ struct outfile_options {
     const char *content; /* what its records are, "json", "proto zstd"; all that share a file have the same */
     bool framed;         /* records are length-prefixed messages; else they are lines */
     bool truncate;       /* empty it when this is the first to open it */
-    int64_t mode;        /* of the file, exactly; -1 = 0644 less the umask */
+    int64_t mode;        /* of a file that is made, less the umask; -1 = 0644 */
     const struct rotation *rotation; /* NULL = none; copied */
     const struct logger *logger;     /* outlives nothing: used during the call */
 };

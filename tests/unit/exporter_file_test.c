@@ -305,7 +305,7 @@ static void test_modes(void **state)
         int64_t file_mode;
         mode_t want;
     } modes[] = {
-        {022, -1, 0644}, {0, -1, 0644}, {077, -1, 0600}, {022, 0600, 0600}, {077, 0664, 0664}};
+        {022, -1, 0644}, {0, -1, 0644}, {077, -1, 0600}, {022, 0600, 0600}, {077, 0664, 0600}};
     for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
         for (int rotated = 0; rotated < 2; rotated++) {
             struct rig r = {.settings.file_mode = modes[i].file_mode};
