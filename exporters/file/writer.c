@@ -7,10 +7,11 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/cond.h"
+#include "agent/pipeline/throttle.h"
 #include "exporters/file/group.h"
 
 #define WAKE_BYTES 4096         /* queued: the thread does not wait for more */
-#define LATER_BYTES (16u << 20) /* queued: answers come when the data is written... */
+#define SLOW_BYTES (4u << 20)   /* queued: clients wait for their answers... */
 #define LIMIT_BYTES (64u << 20) /* ...and here no more is taken */
 #define PAUSE_NS NS_PER_S       /* between tries while the disk refuses */
 #define PAUSE_STOPPING_NS (100 * NS_PER_MS)
@@ -23,7 +24,6 @@
 struct item {
     struct item *next;
     struct batch *batch;
-    struct ack *ack; /* answered when it is written; NULL = was answered */
     uint64_t queued_ns;
     char segment[]; /* with group_by */
 };
@@ -33,6 +33,7 @@ struct writer {
     struct output *output; /* the thread's */
     const char *attribute;
     uint64_t flush_ns, said_ns;
+    struct throttle *clients;
     struct metric *sent[SIGNAL_COUNT], *failed[SIGNAL_COUNT];
     pthread_t thread;
 
@@ -63,16 +64,11 @@ static struct item *item_new(struct batch *b, const char *segment)
     return it;
 }
 
-/* Answers and frees a list. */
-static void finish(struct item *list, enum verdict v, const char *why)
+static void items_free(struct item *list)
 {
-    struct outcome out = {0};
-    snprintf(out.message, sizeof(out.message), "%s", why);
     while (list) {
         struct item *it = list;
         list = it->next;
-        if (it->ack)
-            ack_done(it->ack, v, &out);
         batch_unref(it->batch);
         free(it);
     }
@@ -102,25 +98,6 @@ static struct item *pop(struct writer *w, size_t n)
         w->tail = NULL;
     *end = NULL;
     return list;
-}
-
-/* With the lock: takes out what was not answered yet; its owners have it and will offer it again.
- */
-static struct item *pop_unanswered(struct writer *w)
-{
-    struct item *out = NULL, **end = &out, *all = pop(w, w->n);
-    while (all) {
-        struct item *it = all;
-        all = it->next;
-        it->next = NULL;
-        if (it->ack) {
-            *end = it;
-            end = &it->next;
-        } else {
-            push(w, it);
-        }
-    }
-    return out;
 }
 
 /* ---- writing (the thread, without the lock) ---- */
@@ -165,15 +142,13 @@ static void give_up(struct writer *w, struct item *list, const char *why)
 {
     uint64_t records = 0;
     for (const struct item *it = list; it; it = it->next) {
-        if (!it->ack) {
-            records += it->batch->records;
-            metric_add(w->failed[it->batch->signal], it->batch->records);
-        }
+        records += it->batch->records;
+        metric_add(w->failed[it->batch->signal], it->batch->records);
     }
-    if (records)
+    if (list)
         log_error(&w->owner->logger, "Exporting failed. Dropping data.", LOG_STR("error", why),
                   LOG_INT("dropped_items", records));
-    finish(list, VERDICT_RETRY, why);
+    items_free(list);
 }
 
 static void complain(struct writer *w, const char *why)
@@ -206,11 +181,11 @@ static void after_failure(struct writer *w, const char *why)
     w->retry_ns = clock_now_ns() + (w->deadline_ns ? PAUSE_STOPPING_NS : PAUSE_NS);
 }
 
-/* What one write came to; the items are to be answered without the lock. */
+/* What one write came to. */
 struct result {
     int error;
     bool works_again;
-    struct item *written, *bounced, *dropped;
+    struct item *written, *dropped;
     struct err why;
 };
 
@@ -225,7 +200,6 @@ static void settle(struct writer *w, size_t done, struct result *res)
         res->dropped = pop(w, 1);
     } else {
         after_failure(w, res->why.text);
-        res->bounced = pop_unanswered(w);
     }
 }
 
@@ -253,10 +227,12 @@ static void step(struct writer *w)
     if (w->left_behind)
         return;
     settle(w, done, &res);
+    bool room = w->bytes < SLOW_BYTES || w->refusing;
     pthread_mutex_unlock(&w->lock);
+    if (room)
+        throttle_release(w->clients);
     report(w, &res);
-    finish(res.written, VERDICT_OK, "");
-    finish(res.bounced, VERDICT_RETRY, res.why.text);
+    items_free(res.written);
     give_up(w, res.dropped, res.why.text);
     pthread_mutex_lock(&w->lock);
 }
@@ -299,6 +275,7 @@ static void *writer_main(void *arg)
 static struct writer *writer_free(struct writer *w)
 {
     output_free(w->output);
+    throttle_free(w->clients);
     pthread_cond_destroy(&w->work);
     pthread_cond_destroy(&w->finished);
     pthread_mutex_destroy(&w->lock);
@@ -353,7 +330,8 @@ int writer_start(struct component *owner, struct output *output, uint64_t flush_
     cond_init_monotonic(&w->work);
     cond_init_monotonic(&w->finished);
     get_metrics(w);
-    int r = start_thread(w);
+    w->clients = throttle_new(owner->host);
+    int r = w->clients ? start_thread(w) : -ENOMEM;
     if (r < 0) {
         writer_free(w);
         return err_set(reterr, r, "cannot start a thread: %s", strerror(-r));
@@ -362,20 +340,18 @@ int writer_start(struct component *owner, struct output *output, uint64_t flush_
     return 0;
 }
 
-/* With the lock. The answer to a new batch of `bytes`. */
+/* With the lock: the reason why a batch of `bytes` is not taken, in `ack`; or VERDICT_OK. */
 static enum verdict admission(const struct writer *w, size_t bytes, struct ack *ack)
 {
+    ack->now = (struct outcome){0};
     if (w->refusing)
         return ack_answer(ack, VERDICT_RETRY, 0, "%s", w->why);
     if (w->deadline_ns)
         return ack_answer(ack, VERDICT_RETRY, 0, "shutting down");
-    size_t limit =
-        w->attribute ? LATER_BYTES : LIMIT_BYTES; /* one ack cannot wait for several items */
-    if (w->n && w->bytes + bytes > limit)
+    if (w->n && w->bytes + bytes > LIMIT_BYTES)
         return ack_answer(ack, VERDICT_RETRY, 0,
                           "the disk is too slow: %zu bytes wait to be written", w->bytes);
-    ack->now = (struct outcome){0};
-    return w->n && w->bytes + bytes > LATER_BYTES ? VERDICT_PENDING : VERDICT_OK;
+    return VERDICT_OK;
 }
 
 /* Takes a list of items, all or none. */
@@ -383,15 +359,16 @@ static enum verdict queue(struct writer *w, struct item *list, size_t bytes, str
 {
     pthread_mutex_lock(&w->lock);
     enum verdict v = admission(w, bytes, ack);
-    while (v != VERDICT_RETRY && list) {
+    while (v == VERDICT_OK && list) {
         struct item *it = list;
         list = it->next;
         it->next = NULL;
-        it->ack = v == VERDICT_PENDING ? ack : NULL;
         push(w, it);
     }
+    if (v == VERDICT_OK && w->n > 1 && w->bytes > SLOW_BYTES && throttle_wait(w->clients, ack))
+        v = VERDICT_PENDING;
     pthread_mutex_unlock(&w->lock);
-    finish(list, v, "");
+    items_free(list);
     return v;
 }
 
@@ -434,7 +411,7 @@ enum verdict writer_offer(struct writer *w, struct batch *b, struct ack *ack)
     }
     if (r == 0)
         return queue(w, list, bytes, ack);
-    finish(list, VERDICT_RETRY, "");
+    items_free(list);
     return ack_answer(ack, VERDICT_RETRY, 0, "out of memory");
 }
 
@@ -454,6 +431,9 @@ bool writer_stop(struct writer *w, uint64_t deadline_ns)
     w->deadline_ns = deadline_ns > least ? deadline_ns : least;
     w->retry_ns = 0;
     pthread_cond_signal(&w->work);
+    pthread_mutex_unlock(&w->lock);
+    throttle_release(w->clients);
+    pthread_mutex_lock(&w->lock);
     bool ended = wait_for_end(w, w->deadline_ns + GRACE_NS);
     size_t left = w->n;
     pthread_mutex_unlock(&w->lock);

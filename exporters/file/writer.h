@@ -13,8 +13,8 @@ struct writer;
 int writer_start(struct component *owner, struct output *output, uint64_t flush_ns, const char *attribute,
                  struct writer **ret, struct err *reterr);
 /*
- * Takes `b`. OK: it is queued, and will be written unless the disk refuses until the deadline of the stop. PENDING: the queue is
- * long; the answer comes when it is written. RETRY: the disk refuses, or the queue is at its limit.
+ * Takes `b`. OK: it is queued, and will be written unless the disk refuses until the deadline of the stop. PENDING: the same, but the
+ * queue is long and the client is to wait. RETRY: the disk refuses, or the queue is at its limit.
  */
 enum verdict writer_offer(struct writer *w, struct batch *b, struct ack *ack);
 /* Writes what is queued, ends the thread and closes the files. What the disk does not take before the deadline is counted, logged and

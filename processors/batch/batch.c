@@ -2,20 +2,25 @@
  * The batch processor: requests are concatenated and sent on when enough records are there or the
  * time is up. A client has its answer before a batch is sent, so a batch must not be lost when
  * downstream cannot take it: it is held and offered again, to the branches that refused it only,
- * while there is room; then new data is refused.
+ * while there is room; then new data is refused. When downstream is only slow, clients are slowed
+ * down: their answers wait.
  */
 #include <errno.h>
 #include <pthread.h>
 
 #include "agent/base/clock.h"
 #include "agent/base/cond.h"
-#include "agent/pipeline/host.h"
+#include "agent/pipeline/throttle.h"
 #include "processors/batch/pending.h"
 #include "proto/rewrite.h"
 
-/* What may be under way in one processor: sent, and not taken by all branches downstream. */
+/* What may be under way in one processor: sent, and not taken by all branches downstream. From
+ * SLOW_BYTES on clients wait for their answers; at the others they are refused, at HOLD_MAX_BYTES
+ * only while downstream refuses. */
+#define SLOW_BYTES (8u << 20)
 #define HOLD_MAX_BYTES (32u << 20)
-#define HOLD_MAX_BATCHES 1024
+#define MAX_BYTES (64u << 20)
+#define MAX_BATCHES 1024
 /* Pauses before a refused batch is offered again; a longer one that downstream asks for counts. */
 #define PAUSE_FIRST_NS (100 * NS_PER_MS)
 #define PAUSE_MAX_NS (5 * NS_PER_S)
@@ -32,6 +37,7 @@ struct batcher {
     enum signal signal;
     struct metric *size_sends, *timeout_sends, *dropped;
     struct timer *timer;
+    struct throttle *clients;
 
     pthread_mutex_t lock; /* of all below; never held while something is offered */
     pthread_cond_t changed;
@@ -82,8 +88,11 @@ static void delivery_free(struct delivery *d)
     pthread_mutex_lock(&p->lock);
     p->under_way--;
     p->under_way_bytes -= bytes;
+    bool room = p->under_way_bytes < SLOW_BYTES;
     pthread_cond_broadcast(&p->changed);
     pthread_mutex_unlock(&p->lock);
+    if (room)
+        throttle_release(p->clients);
 }
 
 static void delivery_drop(struct delivery *d, const char *why, const char *error)
@@ -159,6 +168,7 @@ static bool hold(struct delivery *d, uint32_t retry_after_ms)
         pthread_cond_broadcast(&p->changed);
     }
     pthread_mutex_unlock(&p->lock);
+    throttle_release(p->clients); /* it may take long now */
     return keep;
 }
 
@@ -251,40 +261,43 @@ static bool at_once(const struct batcher *p)
     return p->config->timeout_ns == 0 || p->config->send_batch_size == 0 || p->stopping;
 }
 
-/* With the lock. 0, -ENOMEM, or -ENOSPC when too much waits for downstream. */
-static int take(struct batcher *p, const struct batch *b, struct delivery **ret)
+static bool full(const struct batcher *p)
 {
-    if (p->stopped || p->under_way >= HOLD_MAX_BATCHES || p->under_way_bytes >= HOLD_MAX_BYTES)
-        return -ENOSPC;
+    size_t limit = p->held ? HOLD_MAX_BYTES : MAX_BYTES;
+    return p->stopped || p->under_way >= MAX_BATCHES || p->under_way_bytes >= limit;
+}
+
+/* With the lock. Takes the content of `b`; *ret: what is ready to be sent. */
+static enum verdict take(struct batcher *p, const struct batch *b, struct ack *ack,
+                         struct delivery **ret)
+{
+    ack->now = (struct outcome){0};
+    if (!b->records)
+        return VERDICT_OK;
+    if (full(p))
+        return ack_answer(ack, VERDICT_RETRY, 0,
+                          "batch processor is full: downstream does not take its data");
+    bool slow = !p->held && !p->stopping && p->under_way_bytes >= SLOW_BYTES;
     if (!p->pending.records)
         p->flush_ns = clock_now_ns() + (uint64_t)p->config->timeout_ns;
-    int r = pending_add(&p->pending, b);
-    if (r < 0)
-        return r;
+    if (pending_add(&p->pending, b) < 0)
+        return ack_answer(ack, VERDICT_RETRY, 0, "out of memory");
     if (at_once(p) || p->pending.records >= p->config->send_batch_size)
         *ret = cut(p, at_once(p), p->size_sends);
     rearm(p);
-    return 0;
+    return slow && throttle_wait(p->clients, ack) ? VERDICT_PENDING : VERDICT_OK;
 }
 
 static enum verdict batch_consume(struct component *c, struct batch *b, struct ack *ack)
 {
     struct batcher *p = (struct batcher *)c;
     struct delivery *ready = NULL;
-    int r = 0;
     pthread_mutex_lock(&p->lock);
-    if (b->records)
-        r = take(p, b, &ready);
+    enum verdict v = take(p, b, ack, &ready);
     pthread_mutex_unlock(&p->lock);
     batch_unref(b);
     offer_all(ready);
-    if (r == -ENOSPC)
-        return ack_answer(ack, VERDICT_RETRY, 0,
-                          "batch processor is full: downstream refuses data");
-    if (r < 0)
-        return ack_answer(ack, VERDICT_RETRY, 0, "out of memory");
-    ack->now = (struct outcome){0};
-    return VERDICT_OK;
+    return v;
 }
 
 static void on_timer(void *ctx)
@@ -350,6 +363,7 @@ static void batch_stop(struct component *c, uint64_t deadline_ns)
     struct delivery *last = p->pending.records ? cut(p, true, p->timeout_sends) : NULL;
     struct delivery *held = take_due(p, NEVER);
     pthread_mutex_unlock(&p->lock);
+    throttle_release(p->clients);
     offer_all(held);
     offer_all(last);
     if (again)
@@ -368,6 +382,7 @@ static void batch_destroy(struct component *c)
     if (!p)
         return;
     timer_free(p->timer);
+    throttle_free(p->clients);
     pending_done(&p->pending);
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->lock);
@@ -413,7 +428,8 @@ static int batch_create(const struct component_args *args, struct component **re
     cond_init_monotonic(&p->changed);
     get_metrics(p, args);
     p->timer = timer_new(args->host, on_timer, p);
-    if (!p->timer) {
+    p->clients = throttle_new(args->host);
+    if (!p->timer || !p->clients) {
         batch_destroy(&p->base);
         return err_set(reterr, -ENOMEM, "out of memory");
     }

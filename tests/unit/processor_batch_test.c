@@ -301,6 +301,34 @@ static void test_full(void **state)
     rig_done(&r);
 }
 
+/* Downstream is slow: clients get their answers when there is room again, or after a while; what
+ * they sent was taken. */
+static void test_slow(void **state)
+{
+    (void)state;
+    struct rig r = {0};
+    struct fake_ack acks[12];
+    unsigned now = 0;
+    make(&r, 1, "{timeout: 0s}");
+    sink_set(&r.sinks[0], VERDICT_PENDING);
+    for (size_t i = 0; i < ARRAY_SIZE(acks); i++) {
+        fake_ack_init(&acks[i]);
+        enum verdict v = r.c->type->consume(r.c, sized(1, 1 << 20), &acks[i].ack);
+        assert_int_equal(v, i < 8 ? VERDICT_OK : VERDICT_PENDING);
+    }
+    assert_int_equal(r.sinks[0].nwaiting, 12);
+    for (; now < 5; now++) {
+        assert_int_equal(fake_ack_answers(&acks[8]), 0);
+        ack_done(r.sinks[0].waiting[now], VERDICT_OK, NULL);
+    }
+    for (size_t i = 8; i < ARRAY_SIZE(acks); i++)
+        assert_int_equal(fake_ack_verdict(&acks[i], VERDICT_PENDING), VERDICT_OK);
+    for (; now < 12; now++)
+        ack_done(r.sinks[0].waiting[now], VERDICT_OK, NULL);
+    processor_batch.stop(r.c, clock_now_ns() + NS_PER_S);
+    rig_done(&r);
+}
+
 static void test_stop(void **state)
 {
     (void)state;
@@ -396,13 +424,14 @@ static void test_config(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_size),        cmocka_unit_test(test_large_is_referenced),
-        cmocka_unit_test(test_cuts),        cmocka_unit_test(test_timeout),
-        cmocka_unit_test(test_empty),       cmocka_unit_test(test_refused_branch_only),
-        cmocka_unit_test(test_retry_after), cmocka_unit_test(test_reject),
-        cmocka_unit_test(test_pending),     cmocka_unit_test(test_full),
-        cmocka_unit_test(test_stop),        cmocka_unit_test(test_stop_delivers),
-        cmocka_unit_test(test_threads),     cmocka_unit_test(test_config),
+        cmocka_unit_test(test_size),          cmocka_unit_test(test_large_is_referenced),
+        cmocka_unit_test(test_cuts),          cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_empty),         cmocka_unit_test(test_refused_branch_only),
+        cmocka_unit_test(test_retry_after),   cmocka_unit_test(test_reject),
+        cmocka_unit_test(test_pending),       cmocka_unit_test(test_full),
+        cmocka_unit_test(test_slow),          cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_stop_delivers), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_config),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
