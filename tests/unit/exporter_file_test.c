@@ -83,7 +83,7 @@ static void start(struct rig *r, const char *yaml)
 
 static void stop(struct rig *r)
 {
-    exporter_file.stop(r->c, clock_now_ns() + 5 * NS_PER_S);
+    exporter_file.stop(r->c, clock_now_ns() + 60 * NS_PER_S);
     exporter_file.stop(r->c, clock_now_ns());
     rig_done(r);
 }
