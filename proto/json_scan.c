@@ -71,12 +71,29 @@ static const uint8_t *skip_digits(const uint8_t *p, const uint8_t *end)
     return p;
 }
 
+/* The length of a word of Python's for no usual number, or 0. */
+static size_t special_number(const uint8_t *p, const uint8_t *end)
+{
+    static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+        size_t n = strlen(words[i]);
+        if ((size_t)(end - p) >= n && memcmp(p, words[i], n) == 0)
+            return n;
+    }
+    return 0;
+}
+
 int json_scan_number(struct json_scan *s, struct bytes *ret)
 {
     json_scan_peek(s);
     const uint8_t *p = s->p, *end = s->end;
     if (p < end && *p == '-')
         p++;
+    if (s->python && p < end && (*p == 'N' || *p == 'I')) {
+        *ret = bytes_of(s->p, special_number(s->p, end));
+        s->p += ret->len;
+        return ret->len ? 0 : json_scan_fail(s, s->p, "malformed number");
+    }
     const uint8_t *digits = p;
     p = skip_digits(p, end);
     bool good = p > digits && (*digits != '0' || p == digits + 1);
@@ -274,7 +291,7 @@ static int skip_scalar(struct json_scan *s)
     case 'n': return json_scan_word(s, "null");
     default: break;
     }
-    if (*s->p == '-' || (*s->p >= '0' && *s->p <= '9'))
+    if (*s->p == '-' || (*s->p >= '0' && *s->p <= '9') || (s->python && (*s->p == 'N' || *s->p == 'I')))
         return json_scan_number(s, &number);
     return json_scan_unexpected(s, "a value");
 }

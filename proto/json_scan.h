@@ -1,4 +1,4 @@
-/* JSON text token by token (RFC 8259), without a tree; only proto/json_*.c use it. */
+/* JSON text token by token (RFC 8259), without a tree; for proto only. */
 #ifndef MOTEL_PROTO_JSON_SCAN_H
 #define MOTEL_PROTO_JSON_SCAN_H
 
@@ -11,6 +11,7 @@ struct json_scan {
     const uint8_t *start, *p, *end;
     struct buf *scratch; /* strings with escapes are put together here */
     struct err *err;     /* may be NULL */
+    bool python;         /* NaN, Infinity and -Infinity are numbers, as Python writes them */
 };
 
 /* Sets the error "line L, column C: TEXT" about the place `at` and returns -EBADMSG, or -EILSEQ
