@@ -82,7 +82,7 @@ static int share(struct served *v, const char *key, struct opening *o,
 static int share_any(struct served *v, const char *base, struct opening *o,
                      const struct http_service *service, struct err *reterr)
 {
-    char key[600];
+    char key[1720];
     int r = -ESHUTDOWN;
     for (int i = 0; r == -ESHUTDOWN && i < MAX_GENERATIONS; i++) {
         snprintf(key, sizeof(key), i ? "%s#%d" : "%s", base, i);
@@ -94,11 +94,14 @@ static int share_any(struct served *v, const char *base, struct opening *o,
 int served_start(struct component *c, const char *role, const struct server_settings *s,
                  const struct http_service *service, struct served **ret, struct err *reterr)
 {
-    char key[560], owner[1100];
+    char key[1700], owner[1100];
     const char *transport = s->transport && s->transport[0] ? s->transport : "tcp";
-    snprintf(key, sizeof(key), "listen:%s:%s", transport, s->endpoint);
     snprintf(owner, sizeof(owner), "%s %s%s%s", component_kind_name(c->type->kind), c->id,
              role[0] ? " " : "", role);
+    const char *colon = strrchr(s->endpoint, ':');
+    bool any_port = colon && strcmp(colon, ":0") == 0; /* not the same port for each that says so */
+    snprintf(key, sizeof(key), "listen:%s:%s%s%s", transport, s->endpoint, any_port ? ":" : "",
+             any_port ? owner : "");
     struct served *v = calloc(1, sizeof(*v));
     if (!v)
         return err_set(reterr, -ENOMEM, "out of memory");
