@@ -5,7 +5,7 @@
 extern const struct component_type receiver_nop;
 extern const struct component_type receiver_otlp;
 /* processors */
-extern const struct component_type processor_batch, processor_resource;
+extern const struct component_type processor_batch, processor_gym, processor_resource;
 /* connectors */
 /* exporters */
 extern const struct component_type exporter_console;
@@ -23,6 +23,7 @@ const struct component_type *const component_types[] = {
     &receiver_otlp,
     /* processors */
     &processor_batch,
+    &processor_gym,
     &processor_resource,
     /* connectors */
     /* exporters */
