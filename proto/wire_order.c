@@ -9,6 +9,7 @@
 
 #define MAX_FIELDS 63 /* field numbers are below 64 */
 #define PREFETCH_BYTES (256u << 10)
+#define PREFETCH_ELEMENT_BYTES 1024u
 
 /* Bytes written so far are [p, end) of a block that starts at `start`. */
 struct back {
@@ -23,14 +24,14 @@ struct item {
     uint32_t prev;       /* index + 1 of the one before, 0 = none */
 };
 
-struct order {
+struct wire_order {
     struct back out;
     struct item *items; /* a stack: a message's items lie above those of the messages around it */
     uint32_t nitems, cap;
     const struct schema_message *attribute; /* KeyValue */
 };
 
-static int put_message(struct order *o, const struct schema_message *m, struct bytes msg);
+static int put_message(struct wire_order *o, const struct schema_message *m, struct bytes msg);
 
 static int grow(struct back *b, size_t n)
 {
@@ -39,7 +40,10 @@ static int grow(struct back *b, size_t n)
     uint8_t *start = malloc(grown);
     if (!start)
         return -ENOMEM;
-    memcpy(start + grown - used, b->p, used);
+    if (used)
+        memcpy(start + grown - used, b->p, used);
+    mem_charge(grown);
+    mem_release(cap);
     free(b->start);
     *b = (struct back){start, start + grown - used, start + grown};
     return 0;
@@ -97,7 +101,7 @@ static struct bytes payload(const struct item *i)
     return bytes_of(i->data, (size_t)i->value);
 }
 
-static int grow_items(struct order *o)
+static int grow_items(struct wire_order *o)
 {
     uint32_t cap = o->cap ? 2 * o->cap : 256;
     struct item *items = realloc(o->items, cap * sizeof(*items));
@@ -151,14 +155,14 @@ static bool all_zero(struct bytes id)
     return true;
 }
 
-static int put_submessage(struct order *o, const struct schema_field *f, struct bytes msg)
+static int put_submessage(struct wire_order *o, const struct schema_field *f, struct bytes msg)
 {
     size_t before = (size_t)(o->out.end - o->out.p);
     int r = put_message(o, f->message, msg);
     return r < 0 ? r : put_prefix(&o->out, f->number, (size_t)(o->out.end - o->out.p) - before);
 }
 
-static int put_present(struct order *o, const struct schema_field *f, const struct item *i)
+static int put_present(struct wire_order *o, const struct schema_field *f, const struct item *i)
 {
     bool presence = f->oneof >= 0 || f->repeated;
     if (f->kind == KIND_MESSAGE)
@@ -173,7 +177,7 @@ static int put_present(struct order *o, const struct schema_field *f, const stru
 }
 
 /* A field that is not there; the reference writes ids and singular messages all the same. */
-static int put_absent(struct order *o, const struct schema_field *f)
+static int put_absent(struct wire_order *o, const struct schema_field *f)
 {
     bool always = f->id_len || (f->kind == KIND_MESSAGE && !f->repeated && f->oneof < 0);
     if (!always)
@@ -182,18 +186,30 @@ static int put_absent(struct order *o, const struct schema_field *f)
                                    : put_len(&o->out, f->number, bytes_of(NULL, 0));
 }
 
-static int put_chain(struct order *o, const struct schema_field *f, uint32_t last)
+/*
+ * Asks for cache lines before they are needed. The walk goes from length to length and the elements
+ * backwards, each step a wait for memory that another core has written.
+ */
+static void prefetch(struct bytes b, size_t most)
+{
+    for (size_t i = 0; i < b.len && i < most; i += 64)
+        __builtin_prefetch(b.data + i);
+}
+
+static int put_chain(struct wire_order *o, const struct schema_field *f, uint32_t last)
 {
     int r = 0;
     for (uint32_t i = last, prev; i && r == 0; i = prev) {
         struct item item = o->items[i - 1]; /* a copy: the stack may move */
         prev = item.prev;
+        if (prev && f->kind == KIND_MESSAGE)
+            prefetch(payload(&o->items[prev - 1]), PREFETCH_ELEMENT_BYTES);
         r = put_present(o, f, &item);
     }
     return r;
 }
 
-static int put_unknown(struct order *o, uint32_t last)
+static int put_unknown(struct wire_order *o, uint32_t last)
 {
     int r = 0;
     for (; last && r == 0; last = o->items[last - 1].prev)
@@ -228,7 +244,7 @@ static inline int next_field(struct wire_reader *r, struct wire_field *f)
 
 /* Puts the fields of `msg` on the stack: the last item of each declared field, and of the unknown
  * ones. */
-static int index_fields(struct order *o, const struct schema_message *m, struct bytes msg,
+static int index_fields(struct wire_order *o, const struct schema_message *m, struct bytes msg,
                         uint32_t *last, uint32_t *ret_unknown)
 {
     struct wire_reader r = wire_reader(msg);
@@ -285,7 +301,7 @@ static int put_plain_attribute(struct back *b, struct bytes kv)
     return 1;
 }
 
-static int put_message(struct order *o, const struct schema_message *m, struct bytes msg)
+static int put_message(struct wire_order *o, const struct schema_message *m, struct bytes msg)
 {
     if (m == o->attribute) {
         int done = put_plain_attribute(&o->out, msg);
@@ -303,71 +319,51 @@ static int put_message(struct order *o, const struct schema_message *m, struct b
     return r;
 }
 
-/* Appends what was written to `out` and starts anew with the same block. */
-static int give(struct order *o, struct buf *out)
+struct wire_order *wire_order_new(void)
 {
-    int r = buf_append(out, o->out.p, (size_t)(o->out.end - o->out.p));
+    struct wire_order *o = calloc(1, sizeof(*o));
+    if (o)
+        o->attribute = schema_find("opentelemetry.proto.common.v1.KeyValue");
+    return o;
+}
+
+struct wire_order *wire_order_free(struct wire_order *o)
+{
+    if (o) {
+        mem_release((size_t)(o->out.end - o->out.start));
+        free(o->out.start);
+        free(o->items);
+        free(o);
+    }
+    return NULL;
+}
+
+int wire_order_reserve(struct wire_order *o, size_t bytes)
+{
+    return make_room(&o->out, bytes);
+}
+
+int wire_order_put(struct wire_order *o, const struct schema_message *m, struct bytes msg)
+{
+    prefetch(msg, PREFETCH_BYTES);
+    int r = make_room(&o->out, msg.len + msg.len / 8);
+    return r < 0 ? r : put_message(o, m, msg);
+}
+
+struct bytes wire_order_bytes(const struct wire_order *o)
+{
+    return bytes_of(o->out.p, (size_t)(o->out.end - o->out.p));
+}
+
+void wire_order_reset(struct wire_order *o)
+{
     o->out.p = o->out.end;
-    return r;
-}
-
-static void order_done(struct order *o)
-{
-    free(o->out.start);
-    free(o->items);
-}
-
-static struct order order_new(void)
-{
-    return (struct order){.attribute = schema_find("opentelemetry.proto.common.v1.KeyValue")};
 }
 
 int otlp_wire_order(const struct schema_message *m, struct bytes msg, struct buf *out)
 {
-    struct order o = order_new();
-    int r = put_message(&o, m, msg);
-    if (r == 0)
-        r = give(&o, out);
-    order_done(&o);
-    return r;
-}
-
-/*
- * Asks for all cache lines of an entry at once. The walk below goes from length to length, each a
- * wait for memory that another core has written; asking beforehand halves its time.
- */
-static void prefetch(struct bytes b)
-{
-    for (size_t i = 0; i < b.len && i < PREFETCH_BYTES; i += 64)
-        __builtin_prefetch(b.data + i);
-}
-
-/* A request has one field, so its entries can be written one by one, in memory that stays in the
- * cache. */
-static int put_entries(struct order *o, const struct schema_message *m, struct bytes request,
-                       struct buf *out)
-{
-    struct wire_reader r = wire_reader(request);
-    struct wire_field f;
-    int e;
-    while ((e = wire_next(&r, &f)) > 0) {
-        const struct schema_field *field = schema_field(m, f.number);
-        prefetch(f.whole);
-        e = field ? put_submessage(o, field, f.bytes) : put_bytes(&o->out, f.whole);
-        if (e == 0)
-            e = give(o, out);
-        if (e < 0)
-            return e;
-    }
-    return e;
-}
-
-int batch_wire_order(const struct batch *b, struct buf *out)
-{
-    struct order o = order_new();
-    int r = buf_reserve(out, b->bytes + b->bytes / 32);
-    for (unsigned i = 0; i < b->nsegs && r == 0; i++)
-        r = put_entries(&o, schema_request(b->signal), buf_bytes(b->segs[i]), out);
-    order_done(&o);
-    return r;
+    _cleanup_(wire_order_freep) struct wire_order *o = wire_order_new();
+    int r = o ? wire_order_put(o, m, msg) : -ENOMEM;
+    struct bytes made = o ? wire_order_bytes(o) : bytes_of(NULL, 0);
+    return r < 0 ? r : buf_append(out, made.data, made.len);
 }

@@ -139,3 +139,32 @@ int codec_compress(enum codec c, int level, const struct bytes *parts, unsigned 
     }
     return -EINVAL;
 }
+
+static int collect(int (*next)(void *ctx, struct bytes *ret), void *ctx, struct buf *all)
+{
+    struct bytes piece = {NULL, 0};
+    int r;
+    while ((r = next(ctx, &piece)) == 0 && piece.len)
+        if ((r = buf_append(all, piece.data, piece.len)) < 0)
+            break;
+    return r;
+}
+
+int codec_compress_pull(enum codec c, int level, int (*next)(void *ctx, struct bytes *ret),
+                        void *ctx, struct buf *out)
+{
+    struct codec_local *l = codec_local();
+    bool deflates = c == CODEC_GZIP || c == CODEC_ZLIB;
+    int r = !l ? -ENOMEM
+            : deflates && (level == 0 || level == -1)
+                ? fast_compress_pull(l, c == CODEC_GZIP, next, ctx, out)
+                : -ENOTSUP;
+    if (r != -ENOTSUP)
+        return r;
+    _cleanup_buf_ struct buf *all = buf_new(0);
+    r = all ? collect(next, ctx, all) : -ENOMEM;
+    if (r < 0)
+        return r;
+    struct bytes part = buf_bytes(all);
+    return codec_compress(c, level, &part, 1, out);
+}

@@ -18,5 +18,8 @@ const char *codec_name(enum codec c);
 int codec_decompress(enum codec c, struct bytes in, struct buf *out, struct err *reterr);
 /* Appends the compressed `nparts` parts as one body. level 0 = the codec's default. */
 int codec_compress(enum codec c, int level, const struct bytes *parts, unsigned nparts, struct buf *out);
+/* The same of pieces that are made one at a time: next() gives a piece, which stays until the next call, len 0 at the end, or a
+ * negative errno, which ends it. Codecs that work on a stream hold no more than a piece; the others collect them first. */
+int codec_compress_pull(enum codec c, int level, int (*next)(void *ctx, struct bytes *ret), void *ctx, struct buf *out);
 
 #endif

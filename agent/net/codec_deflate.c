@@ -198,8 +198,8 @@ int zlib_decompress(struct codec_local *l, struct bytes in, struct buf *out, str
 }
 
 #ifdef HAVE_ISAL
-/* Feeds one part; the last one ends the stream. Output grows as it is needed. */
-static int fast_feed(struct isal_zstream *z, struct bytes part, bool last, struct buf *out)
+/* Feeds one part of less than 4 GiB; the last one ends the stream. Output grows as it is needed. */
+static int feed_slice(struct isal_zstream *z, struct bytes part, bool last, struct buf *out)
 {
     z->next_in = (uint8_t *)part.data;
     z->avail_in = (uint32_t)part.len;
@@ -221,8 +221,18 @@ static int fast_feed(struct isal_zstream *z, struct bytes part, bool last, struc
     }
 }
 
-static int fast_compress(struct codec_local *l, const struct bytes *parts, unsigned n,
-                         struct buf *out)
+static int fast_feed(struct isal_zstream *z, struct bytes part, struct buf *out)
+{
+    const size_t most = 1u << 30;
+    int r = 0;
+    for (size_t at = 0; r == 0 && at < part.len; at += most)
+        r = feed_slice(z, bytes_of(part.data + at, part.len - at < most ? part.len - at : most),
+                       false, out);
+    return r;
+}
+
+int fast_compress_pull(struct codec_local *l, bool gzip, int (*next)(void *ctx, struct bytes *ret),
+                       void *ctx, struct buf *out)
 {
     if (!l->fast && !(l->fast = malloc(sizeof(*l->fast))))
         return -ENOMEM;
@@ -231,21 +241,47 @@ static int fast_compress(struct codec_local *l, const struct bytes *parts, unsig
     z->level = 1;
     z->level_buf = l->fast->level_buf;
     z->level_buf_size = sizeof(l->fast->level_buf);
-    z->gzip_flag = IGZIP_GZIP;
-    for (unsigned i = 0; i < n; i++) {
-        int r = fast_feed(z, parts[i], i + 1 == n, out);
+    z->gzip_flag = gzip ? IGZIP_GZIP : IGZIP_ZLIB;
+    struct bytes piece = {NULL, 0};
+    do {
+        int r = next(ctx, &piece);
+        if (r == 0)
+            r = piece.len ? fast_feed(z, piece, out) : feed_slice(z, bytes_of("", 0), true, out);
         if (r < 0)
             return r;
-    }
-    return n ? 0 : fast_feed(z, bytes_of("", 0), true, out);
+    } while (piece.len);
+    return 0;
+}
+
+struct part_list {
+    const struct bytes *parts;
+    unsigned n;
+};
+
+static int next_part(void *ctx, struct bytes *ret)
+{
+    struct part_list *l = ctx;
+    while (l->n && l->parts->len == 0)
+        l->parts++, l->n--;
+    *ret = l->n ? *l->parts : bytes_of(NULL, 0);
+    if (l->n)
+        l->parts++, l->n--;
+    return 0;
+}
+#else
+int fast_compress_pull(struct codec_local *l _unused_, bool gzip _unused_,
+                       int (*next)(void *ctx, struct bytes *ret) _unused_, void *ctx _unused_,
+                       struct buf *out _unused_)
+{
+    return -ENOTSUP;
 }
 #endif
 
 /* zlib's levels: 0 and -1 = default, -2 = Huffman only, which the nearest level stands for. */
-static int libdeflate_level(bool gzip, int level)
+static int libdeflate_level(int level)
 {
     if (level == 0 || level == -1)
-        return gzip ? 1 : 6;
+        return 1;
     return level < 1 ? 1 : level > 12 ? 12 : level;
 }
 
@@ -263,12 +299,12 @@ int deflate_compress(struct codec_local *l, bool gzip, int level, const struct b
                      unsigned n, struct buf *out)
 {
 #ifdef HAVE_ISAL
-    if (gzip && (level == 0 || level == -1) && codec_total(parts, n) < UINT32_MAX / 2)
-        return fast_compress(l, parts, n, out);
+    if (level == 0 || level == -1)
+        return fast_compress_pull(l, gzip, next_part, &(struct part_list){parts, n}, out);
 #endif
     _cleanup_buf_ struct buf *copy = NULL;
     struct bytes all;
-    int r = deflater_of(l, libdeflate_level(gzip, level));
+    int r = deflater_of(l, libdeflate_level(level));
     if (r == 0)
         r = codec_join(parts, n, &all, &copy);
     if (r < 0)

@@ -28,6 +28,8 @@ int snappy_decompress(struct bytes in, struct buf *out,
                       struct err *reterr); /* framed or not, by the magic */
 int deflate_compress(struct codec_local *l, bool gzip, int level, const struct bytes *parts,
                      unsigned n, struct buf *out);
+/* gzip or zlib at the default level through ISA-L, piece by piece; -ENOTSUP without ISA-L. */
+int fast_compress_pull(struct codec_local *l, bool gzip, int (*next)(void *ctx, struct bytes *ret), void *ctx, struct buf *out);
 int zstd_compress(struct codec_local *l, int level, const struct bytes *parts, unsigned n,
                   struct buf *out);
 int lz4_compress(int level, const struct bytes *parts, unsigned n, struct buf *out);

@@ -269,24 +269,12 @@ static int start_thread(struct grpc_client *c)
     return -r;
 }
 
-/* The message as k->body, compressed if so set; *ret_packed is the caller's to drop. */
-static int prepare(struct grpc_client *c, struct grpc_call *k, const struct bytes *parts,
-                   unsigned n, struct buf **ret_packed)
+static int set_body(struct grpc_call *k, bool compressed, const struct bytes *parts, unsigned n)
 {
-    struct bytes packed;
-    if (c->settings.compression != CODEC_IDENTITY) {
-        if (!(*ret_packed = buf_new(0)) ||
-            codec_compress(c->settings.compression, c->settings.compression_level, parts, n,
-                           *ret_packed) < 0)
-            return -ENOMEM;
-        packed = buf_bytes(*ret_packed);
-        parts = &packed;
-        n = 1;
-        k->compressed = true;
-    }
     if (!(k->body = calloc(n + 1, sizeof(*k->body))))
         return -ENOMEM;
     size_t total = 0;
+    k->compressed = compressed;
     k->body[k->nbody++] = (struct iovec){k->prefix, GRPC_PREFIX_BYTES};
     for (unsigned i = 0; i < n; i++) {
         if (parts[i].len)
@@ -295,7 +283,7 @@ static int prepare(struct grpc_client *c, struct grpc_call *k, const struct byte
     }
     if (total > UINT32_MAX)
         return -EMSGSIZE;
-    grpc_frame_prefix(k->compressed, (uint32_t)total, k->prefix);
+    grpc_frame_prefix(compressed, (uint32_t)total, k->prefix);
     return 0;
 }
 
@@ -343,14 +331,14 @@ static void call(struct grpc_client *c, struct grpc_call *k)
     pthread_mutex_unlock(&c->lock);
 }
 
-void grpc_client_call(struct grpc_client *c, const char *path, const struct bytes *parts,
-                      unsigned nparts, uint64_t deadline_ns, struct grpc_response *ret)
+static void call_with(struct grpc_client *c, const char *path, bool compressed,
+                      const struct bytes *parts, unsigned nparts, uint64_t deadline_ns,
+                      struct grpc_response *ret)
 {
-    _cleanup_buf_ struct buf *packed = NULL;
     struct grpc_call k = {.path = path, .ret = ret, .code = -1};
     k.deadline_ns = deadline_ns ? deadline_ns : UINT64_MAX;
     memset(ret, 0, sizeof(*ret));
-    int r = prepare(c, &k, parts, nparts, &packed);
+    int r = set_body(&k, compressed, parts, nparts);
     if (r == 0)
         r = cond_init_monotonic(&k.done);
     if (r < 0) {
@@ -363,4 +351,29 @@ void grpc_client_call(struct grpc_client *c, const char *path, const struct byte
     }
     free(k.body);
     buf_unref(k.data);
+}
+
+void grpc_client_call(struct grpc_client *c, const char *path, const struct bytes *parts,
+                      unsigned nparts, uint64_t deadline_ns, struct grpc_response *ret)
+{
+    const struct grpc_client_settings *s = &c->settings;
+    if (s->compression == CODEC_IDENTITY) {
+        call_with(c, path, false, parts, nparts, deadline_ns, ret);
+        return;
+    }
+    _cleanup_buf_ struct buf *packed = buf_new(0);
+    if (packed &&
+        codec_compress(s->compression, s->compression_level, parts, nparts, packed) == 0) {
+        grpc_client_call_compressed(c, path, buf_bytes(packed), deadline_ns, ret);
+        return;
+    }
+    memset(ret, 0, sizeof(*ret));
+    ret->code = GRPC_UNAVAILABLE;
+    snprintf(ret->message, sizeof(ret->message), "grpc: out of memory while compressing");
+}
+
+void grpc_client_call_compressed(struct grpc_client *c, const char *path, struct bytes message,
+                                 uint64_t deadline_ns, struct grpc_response *ret)
+{
+    call_with(c, path, true, &message, 1, deadline_ns, ret);
 }

@@ -33,6 +33,9 @@ int grpc_client_new(const struct grpc_client_settings *s, struct grpc_client **r
 /* Blocks until the answer, the deadline (clock_now_ns; 0 = none) or the stop. The parts are not copied and must stay until the return. */
 void grpc_client_call(struct grpc_client *c, const char *path, const struct bytes *parts, unsigned nparts, uint64_t deadline_ns,
                       struct grpc_response *ret);
+/* The same with a message that the caller has compressed by the client's codec already. */
+void grpc_client_call_compressed(struct grpc_client *c, const char *path, struct bytes message, uint64_t deadline_ns,
+                                 struct grpc_response *ret);
 void grpc_client_stop(struct grpc_client *c); /* calls under way and later ones end with CANCELLED; closes the connection */
 struct grpc_client *grpc_client_free(struct grpc_client *c); /* NULL ok; returns NULL; no call may be under way */
 DEFINE_CLEANUP(struct grpc_client *, grpc_client_free)

@@ -1,11 +1,13 @@
 #include "agent/pipeline/otlp_client.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <strings.h>
 
 #include "agent/base/secrets.h"
 #include "agent/net/grpc.h"
+#include "proto/wire_order.h"
 
 /* ---- compression */
 
@@ -117,6 +119,49 @@ void client_headers_scrub(const struct cfg_map *headers, char *text)
         if (space)
             blank_out(text, space + 1);
     }
+}
+
+/* ---- requests */
+
+int otlp_client_request(const struct batch *b, struct wire_order **ret_owner, struct bytes *ret)
+{
+    _cleanup_(wire_order_freep) struct wire_order *o = wire_order_new();
+    int r = o ? wire_order_reserve(o, b->bytes + b->bytes / 8) : -ENOMEM;
+    for (unsigned i = b->nsegs; r == 0 && i-- > 0;)
+        r = wire_order_put(o, schema_request(b->signal), buf_bytes(b->segs[i]));
+    if (r < 0)
+        return r;
+    *ret = wire_order_bytes(o);
+    *ret_owner = TAKE_PTR(o);
+    return 0;
+}
+
+struct segments {
+    const struct batch *batch;
+    unsigned next;
+    struct wire_order *order;
+};
+
+static int next_segment(void *ctx, struct bytes *ret)
+{
+    struct segments *s = ctx;
+    wire_order_reset(s->order);
+    *ret = bytes_of(NULL, 0);
+    while (ret->len == 0 && s->next < s->batch->nsegs) {
+        struct bytes segment = buf_bytes(s->batch->segs[s->next++]);
+        int r = wire_order_put(s->order, schema_request(s->batch->signal), segment);
+        if (r < 0)
+            return r;
+        *ret = wire_order_bytes(s->order);
+    }
+    return 0;
+}
+
+int otlp_client_request_compressed(const struct batch *b, enum codec c, int level, struct buf *out)
+{
+    _cleanup_(wire_order_freep) struct wire_order *o = wire_order_new();
+    struct segments s = {b, 0, o};
+    return o ? codec_compress_pull(c, level, next_segment, &s, out) : -ENOMEM;
 }
 
 /* ---- answers */

@@ -32,6 +32,12 @@ const char *client_headers_get(const struct cfg_map *headers, const char *name);
 /* Blanks every header value of six bytes or more, with or without its scheme ("Bearer "), out of a text that a backend wrote. */
 void client_headers_scrub(const struct cfg_map *headers, char *text);
 
+/* The request of a batch in protobuf, fields in the reference's order (proto/wire_order.h): as one piece, which is valid as long
+ * as *ret_owner (the caller frees it), or compressed. 0 or -ENOMEM. */
+struct wire_order;
+int otlp_client_request(const struct batch *b, struct wire_order **ret_owner, struct bytes *ret);
+int otlp_client_request_compressed(const struct batch *b, enum codec c, int level, struct buf *out);
+
 /* What an answer means for the data. Sets out->status; `retry_ms` is the delay that the backend asked for, 0 = none. */
 enum verdict verdict_of_http(int http_status, uint32_t retry_ms, struct outcome *out);
 enum verdict verdict_of_grpc(int code, const struct rpc_status *details, struct outcome *out);

@@ -191,23 +191,43 @@ static enum verdict read_failure(const struct otlp_grpc *g, struct grpc_response
     return verdict_of_grpc(res->code, told ? &details : NULL, out);
 }
 
+static const char *const methods[SIGNAL_COUNT] = {
+    [SIGNAL_TRACES] = "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+    [SIGNAL_METRICS] = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+    [SIGNAL_LOGS] = "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+};
+
+/* Makes the message and calls; -ENOMEM when it cannot be made. */
+static int call(struct otlp_grpc *g, const struct batch *b, uint64_t deadline_ns,
+                struct grpc_response *ret)
+{
+    enum codec codec = compression_codec(g->config->compression, true);
+    int level = (int)g->config->compression_params.level;
+    if (codec == CODEC_IDENTITY) {
+        _cleanup_(wire_order_freep) struct wire_order *owner = NULL;
+        struct bytes message;
+        int r = otlp_client_request(b, &owner, &message);
+        if (r == 0)
+            grpc_client_call(g->client, methods[b->signal], &message, 1, deadline_ns, ret);
+        return r;
+    }
+    _cleanup_buf_ struct buf *packed = buf_new(0);
+    int r = packed ? otlp_client_request_compressed(b, codec, level, packed) : -ENOMEM;
+    if (r == 0)
+        grpc_client_call_compressed(g->client, methods[b->signal], buf_bytes(packed), deadline_ns,
+                                    ret);
+    return r;
+}
+
 static enum verdict otlp_grpc_send(struct component *c, const struct batch *b, uint64_t deadline_ns,
                                    struct outcome *out)
 {
-    static const char *const methods[SIGNAL_COUNT] = {
-        [SIGNAL_TRACES] = "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
-        [SIGNAL_METRICS] = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
-        [SIGNAL_LOGS] = "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
-    };
     struct otlp_grpc *g = (struct otlp_grpc *)c;
-    _cleanup_buf_ struct buf *body = buf_new(0);
-    if (!body || batch_wire_order(b, body) < 0) {
+    struct grpc_response res;
+    if (call(g, b, deadline_ns, &res) < 0) {
         outcome_message(out, "out of memory while the request was made");
         return VERDICT_RETRY;
     }
-    struct bytes part = buf_bytes(body);
-    struct grpc_response res;
-    grpc_client_call(g->client, methods[b->signal], &part, 1, deadline_ns, &res);
     enum verdict v =
         res.code == RPC_OK ? read_success(g, b->signal, &res, out) : read_failure(g, &res, out);
     buf_unref(res.message_bytes);

@@ -253,26 +253,43 @@ static void stop(struct component *c, uint64_t deadline_ns _unused_)
 
 /* ---- data path */
 
-/* The body of a batch in *ret: encoded, and compressed where that is asked for. */
-static int make_body(const struct otlp_http *h, const struct batch *b, struct buf **ret)
+/* A request body and who owns its memory. */
+struct body {
+    struct bytes bytes;
+    struct wire_order *order;
+    struct buf *buf;
+};
+
+static void body_done(struct body *b)
 {
+    wire_order_free(b->order);
+    buf_unref(b->buf);
+}
+
+static int make_json(const struct otlp_http *h, const struct batch *b, struct buf *out)
+{
+    if (h->codec == CODEC_IDENTITY)
+        return json_write_batch(b, 0, out);
     _cleanup_buf_ struct buf *plain = buf_new(0);
-    if (!plain)
-        return -ENOMEM;
-    int r = h->config->encoding == ENCODING_JSON ? json_write_batch(b, 0, plain)
-                                                 : batch_wire_order(b, plain);
-    if (r == 0 && h->codec != CODEC_IDENTITY) {
-        _cleanup_buf_ struct buf *packed = buf_new(0);
-        struct bytes part = buf_bytes(plain);
-        int level = (int)h->config->compression_params.level;
-        r = packed ? codec_compress(h->codec, level, &part, 1, packed) : -ENOMEM;
-        buf_unref(plain);
-        plain = TAKE_PTR(packed);
-    }
+    int r = plain ? json_write_batch(b, 0, plain) : -ENOMEM;
     if (r < 0)
         return r;
-    *ret = TAKE_PTR(plain);
-    return 0;
+    struct bytes part = buf_bytes(plain);
+    return codec_compress(h->codec, (int)h->config->compression_params.level, &part, 1, out);
+}
+
+static int make_body(const struct otlp_http *h, const struct batch *b, struct body *ret)
+{
+    bool json = h->config->encoding == ENCODING_JSON;
+    if (!json && h->codec == CODEC_IDENTITY)
+        return otlp_client_request(b, &ret->order, &ret->bytes);
+    if (!(ret->buf = buf_new(0)))
+        return -ENOMEM;
+    int r = json ? make_json(h, b, ret->buf)
+                 : otlp_client_request_compressed(
+                       b, h->codec, (int)h->config->compression_params.level, ret->buf);
+    ret->bytes = buf_bytes(ret->buf);
+    return r;
 }
 
 static bool media_is(const char *content_type, const char *type)
@@ -339,17 +356,16 @@ static enum verdict otlp_http_send(struct component *c, const struct batch *b, u
                                    struct outcome *out)
 {
     struct otlp_http *h = (struct otlp_http *)c;
-    _cleanup_buf_ struct buf *body = NULL;
+    _cleanup_(body_done) struct body body = {{NULL, 0}};
     if (make_body(h, b, &body) < 0) {
         outcome_message(out, "out of memory while the request was made");
         return VERDICT_RETRY;
     }
-    struct bytes part = buf_bytes(body);
     const struct http_client_request q = {
         .method = "POST",
         .url = h->urls[b->signal],
         .headers = (const char *const *)h->headers,
-        .body = &part,
+        .body = &body.bytes,
         .nbody = 1,
         .deadline_ns = deadline_ns,
         .max_response_bytes = RESPONSE_BYTES,

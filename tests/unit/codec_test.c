@@ -174,6 +174,38 @@ static void test_empty_round_trip(void **state)
     }
 }
 
+struct pieces {
+    const struct buf *all;
+    size_t at, each;
+    int fail_at;
+};
+
+static int next_piece(void *ctx, struct bytes *ret)
+{
+    struct pieces *p = ctx;
+    size_t n = p->all->len - p->at < p->each ? p->all->len - p->at : p->each;
+    *ret = bytes_of(p->all->data + p->at, n);
+    p->at += n;
+    return p->fail_at-- == 0 ? -ENOENT : 0;
+}
+
+static void test_pieces(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < ARRAY_SIZE(all_codecs); c++)
+        for (int level = 0; level < 3; level++) {
+            enum codec k = all_codecs[c];
+            int l = k == CODEC_GZIP || k == CODEC_ZLIB || k == CODEC_ZSTD ? level : 0;
+            _cleanup_buf_ struct buf *in = make_input(300000, 3), *packed = buf_new(0),
+                                     *out = buf_new(300000);
+            struct pieces p = {in, 0, 7777, -1}, bad = {in, 0, 7777, 3};
+            assert_int_equal(codec_compress_pull(k, l, next_piece, &p, packed), 0);
+            assert_int_equal(codec_decompress(k, buf_bytes(packed), out, NULL), 0);
+            assert_true(bytes_eq(buf_bytes(out), buf_bytes(in)));
+            assert_int_equal(codec_compress_pull(k, l, next_piece, &bad, packed), -ENOENT);
+        }
+}
+
 /* Exactly the limit passes; one byte less does not, and a bomb costs no more than the limit. */
 static void test_limit(void **state)
 {
@@ -287,6 +319,7 @@ int main(void)
         cmocka_unit_test(test_short_bodies),
         cmocka_unit_test(test_round_trips),
         cmocka_unit_test(test_empty_round_trip),
+        cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_appends_behind),
         cmocka_unit_test(test_damage),
