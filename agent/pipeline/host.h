@@ -13,7 +13,7 @@ void timer_arm(struct timer *t, uint64_t at_ns); /* clock_now_ns() time; replace
 void timer_disarm(struct timer *t);              /* no wait; a callback may still be running */
 struct timer *timer_free(struct timer *t);       /* disarms and waits for a running callback; NULL ok; not from fire() */
 
-/* Self metrics: counters and gauges under the reference's names, served as Prometheus text. Handles are stable; the same name and
+/* Self metrics: counters, gauges and histograms under the reference's names, served as Prometheus text. Handles are stable; the same name and
  * labels give the same handle (also across a reload). */
 struct metric;
 #define METRIC_LABELS_MAX 600
@@ -22,6 +22,9 @@ void metric_label(char labels[METRIC_LABELS_MAX], const char *name, const char *
 /* `labels` as metric_label() makes them, "" = none. */
 struct metric *metric_counter(struct host *h, const char *name, const char *help, const char *labels);
 struct metric *metric_gauge(struct host *h, const char *name, const char *help, const char *labels);
+/* `bounds`: n upper limits of buckets, ascending, static storage. */
+struct metric *metric_histogram(struct host *h, const char *name, const char *help, const char *labels, const int64_t *bounds, size_t n);
+void metric_record(struct metric *m, int64_t v); /* one value of a histogram; lock free */
 void metric_add(struct metric *m, int64_t n);  /* lock free */
 void metric_set(struct metric *m, int64_t v);
 int64_t metric_value(const struct metric *m);

@@ -1,4 +1,4 @@
-/* Self metrics: families of counters and gauges, rendered as Prometheus text. */
+/* Self metrics: families of counters, gauges and histograms, rendered as Prometheus text. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,7 +11,10 @@
 struct metric {
     struct metric *next; /* by labels */
     char *labels;
-    _Atomic int64_t value;
+    _Atomic int64_t value; /* histogram: the sum */
+    const int64_t *bounds; /* histogram: upper limits of the buckets */
+    size_t nbounds;
+    _Atomic int64_t *buckets;   /* histogram: nbounds + 1 */
     int64_t (*read)(void *ctx); /* NULL = `value` */
     void *ctx;
 };
@@ -19,7 +22,7 @@ struct metric {
 struct family {
     struct family *next; /* by name */
     char *name, *help;
-    bool counter;
+    const char *type; /* "counter", "gauge", "histogram"; static */
     struct metric *metrics;
 };
 
@@ -62,6 +65,7 @@ struct metrics *metrics_new(void)
 static void metric_free(struct metric *m)
 {
     free(m->labels);
+    free(m->buckets);
     free(m);
 }
 
@@ -104,14 +108,14 @@ int metrics_set_target(struct metrics *m, const char *labels)
     return 0;
 }
 
-static struct family *family_new(const char *name, const char *help, bool counter)
+static struct family *family_new(const char *name, const char *help, const char *type)
 {
     struct family *f = calloc(1, sizeof(*f));
     if (!f)
         return NULL;
     f->name = strdup(name);
     f->help = strdup(help);
-    f->counter = counter;
+    f->type = type;
     if (f->name && f->help)
         return f;
     family_free(f);
@@ -120,7 +124,7 @@ static struct family *family_new(const char *name, const char *help, bool counte
 
 /* The family of `name`, made where it belongs; NULL when out of memory. */
 static struct family *family_get(struct metrics *m, const char *name, const char *help,
-                                 bool counter)
+                                 const char *type)
 {
     struct family **at = &m->families;
     int order = 1;
@@ -128,7 +132,7 @@ static struct family *family_get(struct metrics *m, const char *name, const char
         at = &(*at)->next;
     if (*at && order == 0)
         return *at;
-    struct family *f = family_new(name, help, counter);
+    struct family *f = family_new(name, help, type);
     if (!f)
         return NULL;
     f->next = *at;
@@ -161,12 +165,12 @@ static struct metric *metric_find(struct family *f, const char *labels)
 static struct metric nowhere;
 
 static struct metric *metric_get(struct host *h, const char *name, const char *help,
-                                 const char *labels, bool counter)
+                                 const char *labels, const char *type)
 {
     struct metrics *all = host_metrics(h);
     struct metric *m = NULL;
     pthread_mutex_lock(&all->lock);
-    struct family *f = family_get(all, name, help, counter);
+    struct family *f = family_get(all, name, help, type);
     if (f && !(m = metric_find(f, labels)))
         m = metric_insert(f, labels);
     pthread_mutex_unlock(&all->lock);
@@ -176,12 +180,46 @@ static struct metric *metric_get(struct host *h, const char *name, const char *h
 struct metric *metric_counter(struct host *h, const char *name, const char *help,
                               const char *labels)
 {
-    return metric_get(h, name, help, labels, true);
+    return metric_get(h, name, help, labels, "counter");
 }
 
 struct metric *metric_gauge(struct host *h, const char *name, const char *help, const char *labels)
 {
-    return metric_get(h, name, help, labels, false);
+    return metric_get(h, name, help, labels, "gauge");
+}
+
+/* Gives a new series its buckets; false when out of memory. */
+static bool add_buckets(struct metric *m, const int64_t *bounds, size_t n)
+{
+    if (m->buckets)
+        return true;
+    m->buckets = calloc(n + 1, sizeof(*m->buckets));
+    m->bounds = bounds;
+    m->nbounds = n;
+    return m->buckets != NULL;
+}
+
+struct metric *metric_histogram(struct host *h, const char *name, const char *help,
+                                const char *labels, const int64_t *bounds, size_t n)
+{
+    struct metric *m = metric_get(h, name, help, labels, "histogram");
+    struct metrics *all = host_metrics(h);
+    if (m == &nowhere)
+        return m;
+    pthread_mutex_lock(&all->lock);
+    bool complete = add_buckets(m, bounds, n);
+    pthread_mutex_unlock(&all->lock);
+    return complete ? m : &nowhere;
+}
+
+void metric_record(struct metric *m, int64_t v)
+{
+    size_t i = 0;
+    metric_add(m, v);
+    while (i < m->nbounds && v > m->bounds[i])
+        i++;
+    if (m->buckets)
+        atomic_fetch_add_explicit(&m->buckets[i], 1, memory_order_relaxed);
 }
 
 void metric_add(struct metric *m, int64_t n)
@@ -204,7 +242,7 @@ void metric_observe(struct host *h, const char *name, const char *help, const ch
 {
     struct metrics *all = host_metrics(h);
     pthread_mutex_lock(&all->lock);
-    struct family *f = family_get(all, name, help, false);
+    struct family *f = family_get(all, name, help, "gauge");
     struct metric *m = f ? metric_insert(f, labels) : NULL;
     if (m) {
         m->read = read;
@@ -231,10 +269,9 @@ void metric_unobserve(struct host *h, void *ctx)
     pthread_mutex_unlock(&all->lock);
 }
 
-static int put_header(struct buf *out, const char *name, const char *help, bool counter)
+static int put_header(struct buf *out, const char *name, const char *help, const char *type)
 {
-    return buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
-                      counter ? "counter" : "gauge");
+    return buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
 static int put_series(struct buf *out, const char *name, const struct metric *m)
@@ -245,21 +282,41 @@ static int put_series(struct buf *out, const char *name, const struct metric *m)
     return buf_printf(out, "%s{%s} %lld\n", name, m->labels, (long long)value);
 }
 
+/* The buckets count what is at or below their limit. */
+static int put_histogram(struct buf *out, const char *name, const struct metric *m)
+{
+    const char *comma = *m->labels ? "," : "";
+    long long count = 0;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < m->nbounds; i++) {
+        count += atomic_load_explicit(&m->buckets[i], memory_order_relaxed);
+        r = buf_printf(out, "%s_bucket{%s%sle=\"%lld\"} %lld\n", name, m->labels, comma,
+                       (long long)m->bounds[i], count);
+    }
+    count += atomic_load_explicit(&m->buckets[m->nbounds], memory_order_relaxed);
+    if (r == 0)
+        r = buf_printf(out, "%s_bucket{%s%sle=\"+Inf\"} %lld\n", name, m->labels, comma, count);
+    if (r == 0)
+        r = buf_printf(out, "%s_sum{%s} %lld\n", name, m->labels, (long long)metric_value(m));
+    return r < 0 ? r : buf_printf(out, "%s_count{%s} %lld\n", name, m->labels, count);
+}
+
 static int put_family(struct buf *out, const struct family *f)
 {
-    int r = f->metrics ? put_header(out, f->name, f->help, f->counter) : 0;
+    int r = f->metrics ? put_header(out, f->name, f->help, f->type) : 0;
     const char *shown = NULL;
     for (const struct metric *m = f->metrics; m && r == 0; m = m->next) {
         if (!shown || strcmp(shown, m->labels) != 0)
-            r = put_series(out, f->name, m);
+            r = m->buckets ? put_histogram(out, f->name, m) : put_series(out, f->name, m);
         shown = m->labels;
     }
     return r;
 }
 
-static int put_double(struct buf *out, const char *name, const char *help, bool counter, double v)
+static int put_double(struct buf *out, const char *name, const char *help, const char *type,
+                      double v)
 {
-    int r = put_header(out, name, help, counter);
+    int r = put_header(out, name, help, type);
     return r < 0 ? r : buf_printf(out, "%s %.9g\n", name, v);
 }
 
@@ -284,18 +341,18 @@ static double rss_bytes(void)
 static int put_process(struct buf *out, const struct metrics *m)
 {
     int r = put_double(out, "otelcol_process_cpu_seconds",
-                       "CPU time of the process in user and system mode, in seconds.", true,
+                       "CPU time of the process in user and system mode, in seconds.", "counter",
                        cpu_seconds());
     if (r == 0)
         r = put_double(out, "otelcol_process_memory_rss",
-                       "Resident memory of the process, in bytes.", false, rss_bytes());
+                       "Resident memory of the process, in bytes.", "gauge", rss_bytes());
     if (r == 0)
         r = put_double(out, "otelcol_process_runtime_heap_alloc_bytes",
-                       "Bytes of telemetry and requests that are held in memory.", false,
+                       "Bytes of telemetry and requests that are held in memory.", "gauge",
                        (double)mem_used());
     if (r == 0)
         r = put_double(out, "otelcol_process_uptime", "Time since the process started, in seconds.",
-                       true, (double)(clock_now_ns() - m->start_ns) / (double)NS_PER_S);
+                       "counter", (double)(clock_now_ns() - m->start_ns) / (double)NS_PER_S);
     return r;
 }
 
@@ -303,7 +360,7 @@ static int put_target(struct buf *out, const struct metrics *m)
 {
     if (!m->target)
         return 0;
-    int r = put_header(out, "target_info", "What this process says of itself.", false);
+    int r = put_header(out, "target_info", "What this process says of itself.", "gauge");
     return r < 0 ? r : buf_printf(out, "target_info{%s} 1\n", m->target);
 }
 

@@ -286,8 +286,8 @@ static struct writer *writer_free(struct writer *w)
 static void get_metrics(struct writer *w)
 {
     struct component *c = w->owner;
-    char labels[512], name[96];
-    snprintf(labels, sizeof(labels), "exporter=\"%s\"", c->id);
+    char labels[METRIC_LABELS_MAX] = "", name[96];
+    metric_label(labels, "exporter", c->id);
     for (enum signal s = 0; s < SIGNAL_COUNT; s++) {
         snprintf(name, sizeof(name), "otelcol_exporter_sent_%s", signal_records_name(s));
         w->sent[s] = metric_counter(c->host, name, "Records that the destination took.", labels);

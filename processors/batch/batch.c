@@ -35,7 +35,7 @@ struct batcher {
     struct component base;
     const struct batch_config *config;
     enum signal signal;
-    struct metric *size_sends, *timeout_sends, *dropped;
+    struct metric *size_sends, *timeout_sends, *sizes, *dropped, *cardinality;
     struct timer *timer;
     struct throttle *clients;
 
@@ -227,6 +227,7 @@ static struct delivery *deliver(struct batcher *p, struct batch **pieces, size_t
             continue;
         }
         metric_add(sends, 1);
+        metric_record(p->sizes, d->batch->records);
         *end = d;
         end = &d->next;
     }
@@ -381,6 +382,7 @@ static void batch_destroy(struct component *c)
     struct batcher *p = (struct batcher *)c;
     if (!p)
         return;
+    metric_add(p->cardinality, -1);
     timer_free(p->timer);
     throttle_free(p->clients);
     pending_done(&p->pending);
@@ -389,30 +391,30 @@ static void batch_destroy(struct component *c)
     free(p);
 }
 
-static struct metric *counter(const struct component_args *args, const char *name, const char *help)
+static void get_metrics(struct batcher *p)
 {
-    char labels[512];
-    snprintf(labels, sizeof(labels), "processor=\"%s\"", args->id);
-    return metric_counter(args->host, name, help, labels);
-}
-
-static void get_metrics(struct batcher *p, const struct component_args *args)
-{
-    char labels[512];
-    snprintf(labels, sizeof(labels), "otel_signal=\"%s\",processor=\"%s\"",
-             signal_name(args->signal), args->id);
-    p->size_sends = counter(args, "otelcol_processor_batch_batch_size_trigger_send",
-                            "Batches that were sent because of their size.");
-    p->timeout_sends = counter(args, "otelcol_processor_batch_timeout_trigger_send",
-                               "Batches that were sent because the time was up.");
+    static const int64_t sizes[] = {10,   25,    50,    75,    100,   250,   500,  750,
+                                    1000, 2000,  3000,  4000,  5000,  6000,  7000, 8000,
+                                    9000, 10000, 20000, 30000, 50000, 100000};
+    struct host *h = p->base.host;
+    char labels[METRIC_LABELS_MAX] = "", with_signal[METRIC_LABELS_MAX] = "";
+    metric_label(labels, "processor", p->base.id);
+    metric_label(with_signal, "otel_signal", signal_name(p->signal));
+    metric_label(with_signal, "processor", p->base.id);
+    p->size_sends = metric_counter(h, "otelcol_processor_batch_batch_size_trigger_send",
+                                   "Batches that were sent because of their size.", labels);
+    p->timeout_sends = metric_counter(h, "otelcol_processor_batch_timeout_trigger_send",
+                                      "Batches that were sent because the time was up.", labels);
+    p->sizes = metric_histogram(h, "otelcol_processor_batch_batch_send_size",
+                                "Records in the batches that were sent.", labels, sizes,
+                                ARRAY_SIZE(sizes));
     p->dropped =
-        metric_counter(args->host, "motel_processor_batch_dropped_items",
-                       "Records that downstream rejected or refused until the end.", labels);
-    snprintf(labels, sizeof(labels), "processor=\"%s\"", args->id);
-    metric_set(metric_gauge(args->host, "otelcol_processor_batch_metadata_cardinality",
-                            "Combinations of metadata values that have a batch of their own.",
-                            labels),
-               1);
+        metric_counter(h, "motel_processor_batch_dropped_items",
+                       "Records that downstream rejected or refused until the end.", with_signal);
+    p->cardinality =
+        metric_gauge(h, "otelcol_processor_batch_metadata_cardinality",
+                     "Combinations of metadata values that have a batch of their own.", labels);
+    metric_add(p->cardinality, 1);
 }
 
 static int batch_create(const struct component_args *args, struct component **ret,
@@ -426,7 +428,7 @@ static int batch_create(const struct component_args *args, struct component **re
     p->signal = args->signal;
     pthread_mutex_init(&p->lock, NULL);
     cond_init_monotonic(&p->changed);
-    get_metrics(p, args);
+    get_metrics(p);
     p->timer = timer_new(args->host, on_timer, p);
     p->clients = throttle_new(args->host);
     if (!p->timer || !p->clients) {
