@@ -55,6 +55,10 @@ int console_feed(struct console_reader *r, struct bytes text, size_t *ret_used);
  * end of a file that may grow). Returns as console_feed(). */
 int console_flush(struct console_reader *r, bool keep);
 
+/* The stream rests in the middle of a line: when no object is or may be under way, what is there of the line is passed on as a piece, so
+ * that prompts and progress bars are seen. Returns as console_feed(). */
+int console_flush_text(struct console_reader *r);
+
 /*
  * Where the bytes that are held unfinished are in the stream, in order. To go on at another time, store these places and the end of what
  * was fed; then feed the places again, before what follows, with console_reader_seek() before each piece.

@@ -148,7 +148,8 @@ static int step(struct work *w)
     struct bytes text = w->p.text, rest;
     int ret = LINE_DONE, e = 0;
     if (console_blank(text))
-        return w->open || w->begun || w->r->mid_line ? LINE_DONE : pass_rest(w);
+        return w->open || w->begun || (w->r->mid_line && !w->r->mid_text) ? LINE_DONE
+                                                                          : pass_rest(w);
     bool lone = text.data[0] == '{' && console_blank(console_behind(text, 1));
     if (text.data[0] == '{' && !lone)
         e = try_object(w, &ret);
@@ -183,7 +184,7 @@ int console_do_line(struct console_reader *r, struct bytes raw, uint64_t offset,
     struct work w = {.r = r, .sliced = line.sliced, .open = open};
     w.p = (struct console_piece){raw, line.text, line.name, offset, !open};
     bool usual = r->nblocks == 0 && !memchr(line.text.data, '{', line.text.len);
-    if (usual && !open && !r->mid_line) {
+    if (usual && !open && (!r->mid_line || r->mid_text)) {
         console_pass(r, raw);
         *ret_used = raw.len;
         return 0;

@@ -85,7 +85,8 @@ struct console_reader {
     struct buf *scratch;
     uint64_t offset;  /* of the next byte to be fed */
     uint64_t line_no; /* lines read so far */
-    bool mid_line;   /* the front of the line was used up */
+    bool mid_line;   /* the front of the line was used up, */
+    bool mid_text;   /* as text, so that the line end is text, too */
     bool skipping;   /* the line is too long */
     int stop;        /* what the sink said */
     struct console_stats stats;

@@ -122,6 +122,7 @@ static int finish_line(struct console_reader *r, struct bytes rest, size_t *ret_
     drop_front(r->partial, used < before ? used : before);
     *ret_used = used > before ? used - before : 0;
     r->mid_line = e < 0 && (used || r->mid_line);
+    r->mid_text = r->mid_line && used == 0 && r->mid_text;
     return e;
 }
 
@@ -132,6 +133,7 @@ static int use_objects(struct console_reader *r, bool *ret_used)
     int e = console_do_line(r, buf_bytes(r->partial), r->offset - r->partial->len, true, &used);
     drop_front(r->partial, used);
     r->mid_line |= used > 0;
+    r->mid_text &= used == 0;
     *ret_used = used > 0;
     return e;
 }
@@ -219,9 +221,21 @@ int console_flush(struct console_reader *r, bool keep)
     while (e == 0 && !keep && r->nblocks)
         console_give_up(r, 0, END_STRANGE);
     if (e == 0 && !keep)
-        r->skipping = r->mid_line = false;
+        r->skipping = r->mid_line = r->mid_text = false;
     int last = hand_over_all(r);
     return e < 0 ? e : last < 0 ? last : r->stop;
+}
+
+int console_flush_text(struct console_reader *r)
+{
+    struct bytes text = buf_bytes(r->partial);
+    r->stop = 0;
+    if (text.len == 0 || r->nblocks || memchr(text.data, '{', text.len))
+        return 0;
+    console_pass(r, text);
+    buf_truncate(r->partial, 0);
+    r->mid_line = r->mid_text = true;
+    return r->stop;
 }
 
 /* ---- what is held ---- */
