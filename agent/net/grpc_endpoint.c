@@ -44,8 +44,8 @@ static int host_port(const char *text, struct grpc_endpoint *ret, struct err *re
     } else if (memchr(host, ':', host_len)) {
         return err_set(reterr, -EINVAL, "address %s: too many colons in address", text);
     }
-    if (port_len == 0 || port_len > 5 || strspn(colon + 1, "0123456789") < port_len ||
-        atoi(colon + 1) > 65535)
+    bool digits = port_len > 0 && port_len <= 5 && strspn(colon + 1, "0123456789") >= port_len;
+    if (!digits || strtoul(colon + 1, NULL, 10) > 65535)
         return err_set(reterr, -EINVAL, "invalid port \"%.*s\"", (int)port_len, colon + 1);
     if (host_len >= sizeof(ret->host))
         return err_set(reterr, -EINVAL, "address %s: the host name is too long", text);
