@@ -247,9 +247,9 @@ static const struct cfg_field compression_fields[] = {
      .kind = BIND_INT,
      .offset = 0,
      .def = "0",
-     .min = -7,
-     .max = 22,
-     .help = "Compression level; 0 is the library's default."},
+     .min = INT32_MIN,
+     .max = INT32_MAX,
+     .help = "Compression level; 0 is the library's default, the nearest one is taken."},
     {0}};
 
 static const struct cfg_field fields[] = {
@@ -275,7 +275,7 @@ static const struct cfg_field fields[] = {
      .help = "json: a line for each batch; proto: 4 bytes of length (big-endian) and the message."},
     {.key = "encoding",
      .kind = BIND_REFUSED,
-     .help = "encoding extensions are not supported here; use format"},
+     .help = "there are no encoding extensions; use format"},
     {.key = "compression",
      .kind = BIND_STRING,
      CFG_AT(struct file_config, compression),

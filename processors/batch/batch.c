@@ -476,7 +476,7 @@ static const struct cfg_field fields[] = {
     {.key = "metadata_keys",
      .kind = BIND_REFUSED,
      .def = "[]",
-     .help = "batches by client metadata are not supported: metadata is not kept with the data"},
+     .help = "client metadata is not kept with the data, so batches cannot be told apart by it"},
     {.key = "metadata_cardinality_limit",
      .kind = BIND_INT,
      CFG_AT(struct batch_config, metadata_cardinality_limit),
