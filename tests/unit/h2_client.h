@@ -102,6 +102,7 @@ static inline struct h2_peer *h2_open(const char *address)
     nghttp2_session_callbacks_set_on_stream_close_callback(c, h2_on_close);
     nghttp2_option_new(&o);
     nghttp2_option_set_no_http_messaging(o, 1);
+    nghttp2_option_set_max_send_header_block_length(o, 1 << 20);
     nghttp2_session_client_new2(&p->session, c, p, o);
     nghttp2_option_del(o);
     nghttp2_session_callbacks_del(c);
