@@ -1,4 +1,4 @@
-/* The table of all component types, alphabetical within a kind. A new component adds its two lines here. */
+/* The table of all component types, alphabetical within a kind. A new one adds two lines here. */
 #include "agent/pipeline/component.h"
 
 /* receivers */

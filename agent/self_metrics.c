@@ -44,7 +44,8 @@ static void on_request(void *ctx, struct http_exchange *x)
     else if (!page || metrics_render(m->host, page) < 0)
         reply_text(x, 500, "out of memory\n");
     else
-        reply(x, 200, "text/plain; version=0.0.4; charset=utf-8; escaping=underscores", TAKE_PTR(page));
+        reply(x, 200, "text/plain; version=0.0.4; charset=utf-8; escaping=underscores",
+              TAKE_PTR(page));
 }
 
 static void on_too_large(void *ctx _unused_, struct http_exchange *x)
