@@ -39,15 +39,15 @@ static void set_integer(struct decimal *d, uint64_t m, int decimals)
 /*
  * v as m / 10^k with at most 15 digits. Two different decimals of 15 digits never read back as one
  * double, so the one that is found is the shortest; and v * 10^k is off by less than 1/2 there, so
- * it is found when it exists.
+ * it is found when it exists (with up to 22 decimals, for no more is exact in 10^k).
  */
-static bool from_fraction(double v, struct decimal *d)
+static bool from_fraction(double v, unsigned max_decimals, struct decimal *d)
 {
     if (v < 9007199254740992.0 && v == (double)(uint64_t)v) {
         set_integer(d, (uint64_t)v, 0);
         return true;
     }
-    for (unsigned k = 1; k < ARRAY_SIZE(powers_of_ten); k++) {
+    for (unsigned k = 1; k <= max_decimals; k++) {
         double m = nearbyint(v * powers_of_ten[k]);
         if (m >= 1e15)
             return false;
@@ -57,6 +57,77 @@ static bool from_fraction(double v, struct decimal *d)
         }
     }
     return false;
+}
+
+/* v * 10^decimals exactly: 17 digits before the point, and what is behind it in units of 2^-shift.
+ */
+struct scaled {
+    uint64_t whole;
+    unsigned __int128 rest, power;
+    int shift, decimals;
+};
+
+static struct scaled scale(uint64_t m, int shift, int decimals)
+{
+    const unsigned __int128 power = (unsigned __int128)powers_of_ten[decimals], product = m * power;
+    return (struct scaled){
+        .whole = (uint64_t)(product >> shift),
+        .rest = product & (((unsigned __int128)1 << shift) - 1),
+        .power = power,
+        .shift = shift,
+        .decimals = decimals,
+    };
+}
+
+/* Whether `n` reads back: it is less than half a step of the mantissa away from x, or just so far
+ * from an even one. */
+static bool reads_as(const struct scaled *x, uint64_t n, bool even)
+{
+    int64_t whole = (int64_t)(n - x->whole);
+    if (whole < -12 || whole > 12) /* half a step is 10^17 / 2^53 at most */
+        return false;
+    __int128 off = whole * ((__int128)2 << x->shift) - (__int128)(x->rest << 1);
+    unsigned __int128 distance = (unsigned __int128)(off < 0 ? -off : off);
+    return distance < x->power || (even && distance == x->power);
+}
+
+/* x to the nearest multiple of `unit`; of two that are as near, the even one. */
+static uint64_t nearest(const struct scaled *x, uint64_t unit)
+{
+    uint64_t n = x->whole / unit, left = x->whole % unit;
+    unsigned __int128 half = unit > 1 ? 0 : (unsigned __int128)1 << (x->shift - 1);
+    bool at_half = left == unit / 2;
+    bool up = left > unit / 2 || (at_half && (x->rest > half || (x->rest == half && n % 2)));
+    return (n + up) * unit;
+}
+
+/*
+ * Numbers of the usual size: the mantissa times a power of ten fits 128 bits, so that it can be
+ * told exactly which shorter numbers read back.
+ */
+static bool from_product(double v, struct decimal *d)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof(bits));
+    int exponent = (int)(bits >> 52) - 1023;
+    uint64_t m = (bits & 0xfffffffffffff) | 0x10000000000000;
+    if (exponent < -19 || exponent > 49 ||
+        m == 0x10000000000000) /* powers of two have uneven steps around */
+        return false;
+    struct scaled x = scale(m, 52 - exponent, 16 - (exponent * 1233 >> 12));
+    if (x.whole >= 100000000000000000)
+        x = scale(m, x.shift, x.decimals - 1);
+    if (x.whole < 10000000000000000)
+        return false;
+    uint64_t best = nearest(&x, 1);
+    for (uint64_t unit = 10;; unit *= 10) {
+        uint64_t n = nearest(&x, unit);
+        if (!reads_as(&x, n, m % 2 == 0))
+            break;
+        best = n;
+    }
+    set_integer(d, best, x.decimals);
+    return true;
 }
 
 /* "d.ddde±xx" into digits and point. */
@@ -192,7 +263,7 @@ size_t double_text(double v, enum double_style style, char *out)
         *p++ = '-';
     v = fabs(v);
     struct decimal d;
-    if (!from_fraction(v, &d))
+    if (!from_fraction(v, 3, &d) && !from_product(v, &d) && !from_fraction(v, 22, &d))
         from_ladder(v, &d);
     int e = d.point - 1;
     if (v != 0 && (e < limits[style].below || e >= limits[style].from))
