@@ -35,9 +35,10 @@ static void write_message(struct writer *w, const struct schema_message *m, stru
 /* Room for `n` bytes; NULL after an error. */
 static inline uint8_t *room(struct writer *w, size_t n)
 {
-    if (w->error == 0)
-        w->error = buf_reserve(w->out, n);
-    return w->error == 0 ? buf_tail(w->out) : NULL;
+    struct buf *b = w->out;
+    if (w->error == 0 && (n > b->cap - b->len || n > b->max - b->len))
+        w->error = buf_reserve(b, n);
+    return w->error == 0 ? buf_tail(b) : NULL;
 }
 
 static inline void put_char(struct writer *w, char c)
@@ -154,13 +155,28 @@ static void put_packed(struct writer *w, const struct schema_field *f, struct by
     }
 }
 
+/* wire_next(), with a short cut for what most fields are: one byte of tag, one byte of length. */
+static inline int next_field(struct wire_reader *r, struct wire_field *ret)
+{
+    const uint8_t *p = r->p;
+    if (r->end - p < 2 || p[0] >= 0x80 || (p[0] & 7) != WIRE_LEN || p[1] >= 0x80 ||
+        r->end - p - 2 < p[1])
+        return wire_next(r, ret);
+    ret->number = p[0] >> 3;
+    ret->type = WIRE_LEN;
+    ret->bytes = bytes_of(p + 2, p[1]);
+    ret->whole = bytes_of(p, 2u + p[1]);
+    r->p = p + 2 + p[1];
+    return 1;
+}
+
 static void put_elements(struct writer *w, const struct schema_field *f, const struct slot *s,
                          struct bytes msg)
 {
     struct wire_reader r = {s->from, msg.data + msg.len};
     struct wire_field e;
     bool more = false;
-    for (uint64_t left = s->value; left && w->error == 0 && wire_next(&r, &e) > 0;) {
+    for (uint64_t left = s->value; left && w->error == 0 && next_field(&r, &e) > 0;) {
         if (e.number != f->number)
             continue;
         left--;
@@ -240,7 +256,7 @@ static void find_fields(const struct schema_message *m, struct bytes msg, struct
     struct wire_reader r = wire_reader(msg);
     struct wire_field e;
     memset(slots, 0, m->nfields * sizeof(*slots));
-    while (wire_next(&r, &e) > 0) {
+    while (next_field(&r, &e) > 0) {
         unsigned i = e.number < ARRAY_SIZE(m->by_number) ? m->by_number[e.number] : 0;
         if (i == 0)
             continue;
