@@ -88,7 +88,7 @@ static bool find(struct bytes text, size_t *ret_at, size_t *ret_len)
 
 bool secrets_found(struct bytes text)
 {
-    size_t at, len;
+    size_t at = 0, len = 0;
     return secrets_active() && find(text, &at, &len);
 }
 
@@ -99,7 +99,7 @@ bool secrets_equal(struct bytes text)
 
 int secrets_redact(struct bytes text, struct buf *out)
 {
-    size_t at, len;
+    size_t at = 0, len = 0;
     while (secrets_active() && find(text, &at, &len)) {
         int r = buf_append(out, text.data, at);
         if (r == 0)
