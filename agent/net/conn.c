@@ -152,6 +152,20 @@ void conn_linger(struct conn *c)
 
 /* ---- the peek phase ---- */
 
+/* What was only peeked at is read first: unread bytes would turn the close into a reset. */
+static void sniff_close(struct conn *c)
+{
+    uint8_t *scratch = loop_scratch(c->loop);
+    if (scratch && recv(c->fd, scratch, SCRATCH_BYTES, 0) < 0 && errno != EAGAIN)
+        conn_abortive(c);
+    conn_close(c);
+}
+
+static void sniff_expired(struct conn *c, _unused_ uint64_t now_ns)
+{
+    sniff_close(c);
+}
+
 /* As the reference answers what it cannot read. */
 static void refuse(struct conn *c, const char *status)
 {
@@ -176,7 +190,7 @@ static void refuse_tls(struct conn *c)
     if (first)
         log_warn(NULL, "A client speaks TLS to a port without TLS; its connections are closed",
                  LOG_STR("endpoint", l->address));
-    conn_close(c);
+    sniff_close(c);
 }
 
 static void sniff_event(struct watch *w, uint32_t events)
@@ -204,7 +218,7 @@ static void sniff_event(struct watch *w, uint32_t events)
 }
 
 static const struct conn_ops sniff_ops = {
-    .expired = close_expired, .drain = conn_close, .cut = conn_close};
+    .expired = sniff_expired, .drain = sniff_close, .cut = sniff_close};
 
 void sniff_start(struct conn *c)
 {
@@ -225,6 +239,6 @@ bool conn_evict(struct loop *l)
             oldest = c;
     if (!oldest || clock_now_ns() - oldest->accepted_ns < EVICT_AGE_NS)
         return false;
-    conn_close(oldest);
+    sniff_close(oldest);
     return true;
 }
