@@ -6,6 +6,7 @@
 #define PREFACE_LEN 24
 #define TLS_HANDSHAKE 0x16
 #define MAX_LENGTH_DIGITS 18
+#define MAX_METHOD 32
 
 static bool is_token_char(uint8_t c)
 {
@@ -70,7 +71,7 @@ static bool request_line_ok(struct bytes line, bool *ret_http10)
     size_t i = 0, start;
     while (i < line.len && is_token_char(line.data[i]))
         i++;
-    if (i == 0 || i >= line.len || line.data[i] != ' ')
+    if (i == 0 || i > MAX_METHOD || i >= line.len || line.data[i] != ' ')
         return false;
     start = ++i;
     while (i < line.len && line.data[i] > ' ' && line.data[i] != 0x7f)
@@ -116,8 +117,10 @@ static bool may_be_request_line(struct bytes in)
     size_t i = 0;
     while (i < in.len && is_token_char(in.data[i]))
         i++;
+    if (i > MAX_METHOD)
+        return false;
     if (i == in.len)
-        return i <= 32; /* no method is that long */
+        return true;
     if (i == 0 || in.data[i] != ' ')
         return false;
     for (; i < in.len; i++)
