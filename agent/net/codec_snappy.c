@@ -171,8 +171,8 @@ static int data_chunk(bool compressed, struct bytes body, struct buf *out, struc
 static int frames_decode(struct bytes in, struct buf *out, struct err *reterr)
 {
     while (in.len) {
-        size_t len = in.len >= 4 ? le_bytes(in.data + 1, 3) : SIZE_MAX;
-        if (len > in.len - 4)
+        size_t len = in.len >= 4 ? le_bytes(in.data + 1, 3) : 0;
+        if (in.len < 4 || len > in.len - 4)
             return err_set(reterr, -EBADMSG, "unexpected EOF");
         struct bytes body = bytes_of(in.data + 4, len);
         uint8_t type = in.data[0];
