@@ -7,13 +7,14 @@
 
 #define FULL_BYTES ((size_t)256 << 10)
 
+/* With a request there are items, too. */
 static int make_room(struct console_group *g)
 {
-    if (!g->request)
-        g->request = buf_new(0);
     if (!g->items)
         g->items = buf_new(0);
-    return g->request && g->items ? 0 : -ENOMEM;
+    if (g->items && !g->request)
+        g->request = buf_new(0);
+    return g->request ? 0 : -ENOMEM;
 }
 
 static void close_entry(struct console_group *g)

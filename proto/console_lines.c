@@ -116,7 +116,7 @@ static int split(struct work *w, const struct console_start *at, int *ret)
         *ret = LINE_DONE;
         return open_at_end(w, at);
     }
-    if (e == 0)
+    if (e == 0 && !console_blank(at->head))
         console_pass(w->r, raw_before(w, at->head.data + at->head.len));
     consume(w, at->head.data + at->head.len);
     if (e == 0 && w->p.name.len == 0)
@@ -155,9 +155,9 @@ static int step(struct work *w)
         e = try_object(w, &ret);
     if (e == 0 && lone && !w->open)
         e = try_beginning(w);
-    if (e == 0 && !lone && (e = console_offer(w->r, &w->p, w->open, &rest)) > 0 && rest.len) {
+    if (e == 0 && !lone && (e = console_offer(w->r, &w->p, w->open, &rest)) > 0) {
         consume(w, rest.data);
-        ret = LINE_GOES_ON;
+        ret = rest.len ? LINE_GOES_ON : LINE_DONE;
     }
     if (e != 0 || w->open)
         return e < 0 ? e : ret;

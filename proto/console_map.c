@@ -17,6 +17,8 @@
 static int read_name(struct console_mapper *m, const char *const *names, const char *what)
 {
     struct bytes text;
+    json_scan_peek(&m->scan);
+    const uint8_t *at = m->scan.p;
     int r = json_scan_string(&m->scan, &text);
     if (r < 0)
         return r;
@@ -27,7 +29,7 @@ static int read_name(struct console_mapper *m, const char *const *names, const c
     for (int i = 0; names[i]; i++)
         if (bytes_eq_str(name, names[i]))
             return i;
-    return json_scan_fail(&m->scan, m->scan.p, "expected %s, got \"%.*s\"", what,
+    return json_scan_fail(&m->scan, at, "expected %s, got \"%.*s\"", what,
                           (int)(text.len < 40 ? text.len : 40), (const char *)text.data);
 }
 

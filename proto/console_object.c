@@ -227,6 +227,7 @@ static int find_member(const struct console_shape *shape, struct bytes key, int 
 
 int console_object(struct console_mapper *m, const struct console_shape *shape, uint32_t *ret_seen)
 {
+    json_scan_peek(&m->scan);
     const uint8_t *start = m->scan.p;
     struct bytes key;
     uint32_t seen = 0;

@@ -139,24 +139,34 @@ int console_open_block(struct console_reader *r, const struct console_piece *p, 
     return 0;
 }
 
+/* An indented member or what closes one. */
 static bool starts_member(struct bytes text)
 {
     size_t i = 0;
     while (i < text.len && (text.data[i] == ' ' || text.data[i] == '\t'))
         i++;
-    return i > 0 && i < text.len && text.data[i] == '"';
+    return i > 0 && i < text.len && text.data[i] && strchr("\"}]", text.data[i]);
+}
+
+/* Whether the line, which cannot follow, shows that the object is broken or is none. */
+static bool shows_broken(const struct console_block *b, const struct console_piece *p)
+{
+    if (is_weak(b) && b->head)
+        return true;
+    if (b->torn || !is_named(b, p->name))
+        return false;
+    if (is_weak(b))
+        return p->text.data[0] == ' ' || p->text.data[0] == '\t';
+    return b->indented && starts_member(p->text);
 }
 
 void console_drop_broken(struct console_reader *r, const struct console_piece *p)
 {
-    for (unsigned i = r->nblocks; i-- > 0;) {
-        const struct console_block *b = r->blocks[i];
-        if (b->torn || !is_named(b, p->name))
-            continue;
-        bool space = p->text.data[0] == ' ' || p->text.data[0] == '\t';
-        if (is_weak(b) ? space : b->indented && starts_member(p->text))
+    bool found = false; /* only the newest of a process can be meant */
+    for (unsigned i = r->nblocks; i-- > 0 && !found;) {
+        found = !r->blocks[i]->torn && is_named(r->blocks[i], p->name);
+        if (shows_broken(r->blocks[i], p))
             console_give_up(r, i, END_STRANGE);
-        return;
     }
 }
 

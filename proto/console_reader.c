@@ -111,6 +111,7 @@ static int finish_line(struct console_reader *r, struct bytes rest, size_t *ret_
     size_t before = r->partial->len, used;
     uint64_t offset = r->offset - before;
     struct bytes line = rest;
+    *ret_used = 0;
     if (before) {
         int e = buf_append(r->partial, rest.data, rest.len);
         if (e < 0)
