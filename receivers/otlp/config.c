@@ -139,7 +139,8 @@ static int check_address(const char *protocol, const char *transport, const char
         return err_at(reterr, path, "expected tcp, tcp4, tcp6 or unix, got \"%s\"", transport);
     snprintf(path, sizeof(path), "protocols::%s::endpoint", protocol);
     if (is_unix)
-        return endpoint[0] ? 0 : err_at(reterr, path, "expected the path of a unix socket, got \"\"");
+        return endpoint[0] ? 0
+                           : err_at(reterr, path, "expected the path of a unix socket, got \"\"");
     return endpoint_check(endpoint, &e) < 0 ? err_at(reterr, path, "%s", e.text) : 0;
 }
 
@@ -176,10 +177,9 @@ static int check_http(const struct http_config *h, struct err *reterr)
     for (int a = 0; a < SIGNAL_COUNT; a++)
         for (int b = a + 1; b < SIGNAL_COUNT; b++)
             if (strcmp(h->paths[a], h->paths[b]) == 0)
-                return err_at(reterr, "protocols::http",
-                              "%s_url_path and %s_url_path are the same: \"%s\"",
-                              signal_name((enum signal)a), signal_name((enum signal)b),
-                              h->paths[a]);
+                return err_at(
+                    reterr, "protocols::http", "%s_url_path and %s_url_path are the same: \"%s\"",
+                    signal_name((enum signal)a), signal_name((enum signal)b), h->paths[a]);
     return 0;
 }
 
