@@ -227,7 +227,8 @@ static int parse_word(struct parser *p, const char *arg)
         p->cl->gate = arg;
         return 0;
     }
-    for (size_t i = 0; !p->named && i < ARRAY_SIZE(commands); i++)
+    const bool topic = p->cl->command == COMMAND_HELP; /* "help validate" */
+    for (size_t i = 0; (!p->named || topic) && i < ARRAY_SIZE(commands); i++)
         if (strcmp(commands[i].name, arg) == 0) {
             p->named = true;
             if (p->cl->command == COMMAND_RUN)

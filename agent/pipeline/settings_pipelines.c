@@ -153,6 +153,10 @@ static void resolve_pipeline(struct settings_build *b, const char *name, struct 
     if (!pipeline_signal(b, name, pos, &p.signal))
         return;
     const char *path = settings_text(b, "service::pipelines::%s", name);
+    for (size_t i = 0; i < b->out->npipelines; i++)
+        if (strcmp(b->out->pipelines[i].name, name) == 0)
+            cfg_error(b->errs, pos, path,
+                      "duplicate name \"%s\": blanks around a name do not count", name);
     if (config->receivers.n == 0)
         cfg_error(b->errs, pos, path, "must have at least one receiver");
     if (config->exporters.n == 0)
@@ -238,8 +242,13 @@ void settings_resolve(struct settings_build *b, const struct service_config *con
     if (map->n == 0)
         cfg_error(b->errs, pos, "service::pipelines", "service must have at least one pipeline");
     b->out->pipelines = settings_alloc(b, (map->n + 1) * sizeof(*b->out->pipelines));
-    for (size_t i = 0; b->out->pipelines && i < map->n; i++)
-        resolve_pipeline(b, map->keys[i], map->pos[i], &pipelines[i]);
+    for (size_t i = 0; b->out->pipelines && i < map->n; i++) {
+        const char *name = cfg_trim_id(b->config->arena, map->keys[i]);
+        if (name)
+            resolve_pipeline(b, name, map->pos[i], &pipelines[i]);
+        else
+            b->no_memory = true;
+    }
     const size_t n = b->out->ncomponents[KIND_CONNECTOR];
     for (size_t i = 0; i < n; i++)
         if (b->out->components[KIND_CONNECTOR][i].type)

@@ -100,10 +100,13 @@ static void add_configured(struct settings_build *b, const struct cfg_value *v,
     if (cfg_get(v, "attributes_list"))
         cfg_error(b->errs, cfg_get(v, "attributes_list")->pos, RESOURCE_PATH,
                   "attributes_list is not supported; use attributes");
-    else if (declared && declared->type == CFG_LIST)
+    else if (declared && declared->type != CFG_LIST && declared->type != CFG_NULL)
+        cfg_error(b->errs, declared->pos, RESOURCE_PATH "::attributes",
+                  "expected a list of {name, value}, got %s", cfg_type_name(declared->type));
+    else if (declared)
         for (size_t i = 0; i < declared->n; i++)
             add_declared(b, declared->items[i], a);
-    else if (!declared && !cfg_get(v, "schema_url") && !cfg_get(v, "detectors"))
+    else if (!cfg_get(v, "schema_url") && !cfg_get(v, "detectors"))
         add_legacy(b, v, a);
 }
 

@@ -1,9 +1,14 @@
 /* The keys of service::telemetry. */
 #include "agent/pipeline/settings_build.h"
 
-static const char *const levels[] = {
-    "debug|DEBUG|Debug",    "info|INFO|Info",    "warn|WARN|Warn",    "error|ERROR|Error",
-    "dpanic|DPANIC|DPanic", "panic|PANIC|Panic", "fatal|FATAL|Fatal", NULL};
+static const char *const levels[] = {"debug|DEBUG|Debug",
+                                     "info|INFO|Info",
+                                     "warn|WARN|Warn|warning|WARNING|Warning",
+                                     "error|ERROR|Error",
+                                     "dpanic|DPANIC|DPanic",
+                                     "panic|PANIC|Panic",
+                                     "fatal|FATAL|Fatal",
+                                     NULL};
 static const char *const encodings[] = {"console", "json", NULL};
 static const char *const metric_levels[] = {"none|None|NONE", "basic|Basic|BASIC",
                                             "normal|Normal|NORMAL", "detailed|Detailed|DETAILED",

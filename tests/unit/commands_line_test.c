@@ -56,6 +56,7 @@ static void test_commands(void **state)
         {{"version", NULL}, COMMAND_VERSION},
         {{"-h", NULL}, COMMAND_HELP},
         {{"help", NULL}, COMMAND_HELP},
+        {{"help", "validate", NULL}, COMMAND_HELP},
         {{"validate", "--help", NULL}, COMMAND_HELP},
         {{"--feature-gates", "+pdata.useProtoPooling,-service.partialReload", NULL}, COMMAND_RUN},
         {{"--shutdown-timeout", "5s", NULL}, COMMAND_RUN},

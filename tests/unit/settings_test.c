@@ -171,7 +171,8 @@ static void test_refused(void **state)
          "values: "
          "[traces metrics logs]); did you mean \"traces\"?\n"
          "c.yaml:4:111: service::pipelines::profiles: profiles are not supported by this build\n"
-         "c.yaml:4:123: service::pipelines::logs/: in \"logs/\" id: there is no name after the /\n"},
+         "c.yaml:4:123: service::pipelines::logs/: in \"logs/\" id: there is no name after the "
+         "/\n"},
         {"receivers: {wire: }\nexporters: {oldthing: }\nservice: {pipelines: {traces: {receivers: "
          "[wire], "
          "exporters: [new_thing]}}}\n",
@@ -244,6 +245,23 @@ static void test_connectors(void **state)
             fail_msg("%s: got %s", cases[i].pipelines, b.errors);
         unbind(&b);
     }
+}
+
+/* Blanks in names of pipelines do not count, as in ids. */
+static void test_pipeline_names(void **state)
+{
+    (void)state;
+    struct bound b =
+        bind("receivers: {wire: }\nexporters: {sink: }\nservice: {pipelines: {' traces / a': "
+             "{receivers: [wire], exporters: [sink]}}}\n");
+    assert_string_equal(b.errors, "");
+    assert_string_equal(b.s->pipelines[0].name, "traces/a");
+    unbind(&b);
+    b = bind(
+        "receivers: {wire: }\nexporters: {sink: }\nservice: {pipelines: {traces: &t {receivers: "
+        "[wire], exporters: [sink]}, 'traces ': *t}}\n");
+    assert_non_null(strstr(b.errors, "service::pipelines::traces: duplicate name \"traces\""));
+    unbind(&b);
 }
 
 static void test_resolved(void **state)
@@ -355,9 +373,13 @@ static void test_metrics_off(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_connectors),
-        cmocka_unit_test(test_resolved),  cmocka_unit_test(test_telemetry_defaults),
-        cmocka_unit_test(test_telemetry), cmocka_unit_test(test_metrics_off),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_connectors),
+        cmocka_unit_test(test_pipeline_names),
+        cmocka_unit_test(test_resolved),
+        cmocka_unit_test(test_telemetry_defaults),
+        cmocka_unit_test(test_telemetry),
+        cmocka_unit_test(test_metrics_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
