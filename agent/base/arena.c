@@ -1,7 +1,7 @@
 #include "agent/base/arena.h"
 
-#include <stdarg.h>
 #include <stdalign.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
 

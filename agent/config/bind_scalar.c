@@ -145,7 +145,7 @@ static int bind_int(struct binding *x, const struct cfg_field *f, const struct c
 static int bind_size(struct binding *x, const struct cfg_field *f, const struct cfg_value *v,
                      void *ret)
 {
-    int64_t i;
+    int64_t i = 0;
     if (bind_int(x, f, v, &i) < 0)
         return -EINVAL;
     if (__builtin_mul_overflow(i, (int64_t)1 << 20, (int64_t *)ret))
