@@ -32,13 +32,10 @@ static const struct {
     const char *name;
     enum command command;
 } commands[] = {
-    {"validate", COMMAND_VALIDATE},
-    {"components", COMMAND_COMPONENTS},
-    {"print-config", COMMAND_PRINT_CONFIG},
-    {"print-initial-config", COMMAND_PRINT_CONFIG},
-    {"featuregate", COMMAND_FEATUREGATE},
-    {"version", COMMAND_VERSION},
-    {"help", COMMAND_HELP},
+    {"validate", COMMAND_VALIDATE},         {"components", COMMAND_COMPONENTS},
+    {"print-config", COMMAND_PRINT_CONFIG}, {"print-initial-config", COMMAND_PRINT_CONFIG},
+    {"explain", COMMAND_EXPLAIN},           {"featuregate", COMMAND_FEATUREGATE},
+    {"version", COMMAND_VERSION},           {"help", COMMAND_HELP},
 };
 
 static int add_source(struct command_line *cl, const char *uri, bool is_set, struct err *reterr)
@@ -57,6 +54,16 @@ static int add_source(struct command_line *cl, const char *uri, bool is_set, str
 static int apply_config(struct command_line *cl, const char *value, struct err *reterr)
 {
     return add_source(cl, value, false, reterr);
+}
+
+static int apply_gym_config(struct command_line *cl, const char *value, struct err *reterr)
+{
+    const char **grown = realloc(cl->gym_configs, (cl->ngym_configs + 1) * sizeof(*grown));
+    if (!grown)
+        return err_set(reterr, -ENOMEM, "out of memory");
+    cl->gym_configs = grown;
+    grown[cl->ngym_configs++] = value;
+    return 0;
 }
 
 static int apply_set(struct command_line *cl, const char *value, struct err *reterr)
@@ -130,6 +137,7 @@ static int apply_help(struct command_line *cl, const char *value, struct err *re
 
 static const struct flag flags[] = {
     {"config", 0, false, LOADS, apply_config},
+    {"gym-config", 0, false, LOADS | ON(COMMAND_EXPLAIN), apply_gym_config},
     {"set", 0, false, LOADS, apply_set},
     {"feature-gates", 0, false, LOADS, apply_gates},
     {"format", 0, false, ON(COMMAND_PRINT_CONFIG), apply_format},
@@ -277,6 +285,7 @@ int command_line_parse(int argc, char *const *argv, struct command_line *ret, st
 void command_line_done(struct command_line *cl)
 {
     free(cl->sources);
+    free(cl->gym_configs);
     free(cl->flags);
     *cl = (struct command_line){0};
 }
