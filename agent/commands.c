@@ -7,7 +7,7 @@
 
 #include "agent/config/tree.h"
 #include "agent/config/value_json.h"
-#include "agent/gym/telemetry.h"
+#include "agent/gym/report_command.h"
 #include "agent/load.h"
 #include "agent/pipeline/graph.h"
 #include "agent/report.h"
@@ -27,6 +27,22 @@ static void print_warnings(const struct config *c)
         fprintf(stderr, "Warning: %s\n", c->warnings[i]);
 }
 
+int command_usage_exit(const struct command_line *cl)
+{
+    switch (cl->topic) {
+    case COMMAND_JOB: return EXIT_NOT_RUN;
+    case COMMAND_REPLAY:
+    case COMMAND_REPORT: return EXIT_USAGE;
+    default: return 1;
+    }
+}
+
+static int usage(const struct command_line *cl, const char *text)
+{
+    fprintf(stderr, "Error: %s\n", text);
+    return command_usage_exit(cl);
+}
+
 /* ---- validate ---- */
 
 /* Instances and edges are made as for a run, and dropped again: nothing is bound or started. */
@@ -44,7 +60,7 @@ static int try_graph(const struct loaded *l, struct cfg_errors *errs)
 
 static int validate(const struct command_line *cl)
 {
-    if (cl->nsources == 0 && cl->ngym_configs == 0)
+    if (cl->nsources == 0)
         return report_error(&(struct err){.text =
                                               "at least one config flag must be provided: motel "
                                               "validate --config FILE"});
@@ -55,7 +71,7 @@ static int validate(const struct command_line *cl)
         print_warnings(l.config);
         r = try_graph(&l, &errs);
     }
-    int code = r < 0 ? report_errors(&errs) : r > 0 ? report_idle(l.idle) : 0;
+    int code = r < 0 ? report_errors(&errs) : 0;
     loaded_done(&l);
     cfg_errors_done(&errs);
     return code;
@@ -93,8 +109,7 @@ static int print_json(const struct loaded *l, struct cfg_errors *errs)
 
 static int print_config(const struct command_line *cl)
 {
-    if (cl->nsources == 0 && cl->ngym_configs == 0 && cl->nflags == 0 &&
-        cl->format == FORMAT_YAML) {
+    if (cl->nsources == 0 && cl->nflags == 0 && cl->format == FORMAT_YAML) {
         fputs(load_default_config, stdout); /* with its comment: a file to start from */
         return finish(stdout);
     }
@@ -107,30 +122,8 @@ static int print_config(const struct command_line *cl)
         r = print_json(&l, &errs);
     else if (r == 0)
         print_yaml(stdout, &l);
-    int code = r < 0 ? report_errors(&errs) : r > 0 ? report_idle(l.idle) : finish(stdout);
-    loaded_done(&l);
-    cfg_errors_done(&errs);
-    return code;
-}
-
-/* ---- explain ---- */
-
-static int explain(const struct command_line *cl)
-{
-    _cleanup_(arena_freep) struct arena *a = arena_new(0);
-    struct cfg_errors errs = {0};
-    struct gym_telemetry t;
-    if (cl->ngym_configs == 0)
-        return report_error(&(struct err){.text = "explain needs a NeMo Gym config: motel explain "
-                                                  "--gym-config FILE"});
-    const struct cfg_value *block =
-        a ? gym_block_read(a, cl->gym_configs, cl->ngym_configs, &errs) : NULL;
-    int r = block ? gym_telemetry_read(a, block, environ, &errs, &t) : -EINVAL;
-    for (size_t i = 0; r == 0 && i < t.nwarnings; i++)
-        fprintf(stderr, "Warning: %s\n", t.warnings[i]);
-    if (r == 0)
-        gym_explain(stdout, &t);
     int code = r < 0 ? report_errors(&errs) : finish(stdout);
+    loaded_done(&l);
     cfg_errors_done(&errs);
     return code;
 }
@@ -206,17 +199,32 @@ static int featuregate(const struct command_line *cl)
     return feature_gates_print(stdout, cl->gate, &e) < 0 ? report_error(&e) : finish(stdout);
 }
 
+static int report(const struct command_line *cl)
+{
+    const struct report_flags *f = &cl->report;
+    const struct report_command c = {.files = cl->words,
+                                     .nfiles = cl->nwords,
+                                     .json = f->json,
+                                     .all = f->all,
+                                     .max_traces = f->max_traces};
+    if (cl->nwords == 0)
+        return usage(cl, "name the files to be looked at: motel report FILE..., or - for stdin");
+    return report_files(&c);
+}
+
 int command_run(const struct command_line *cl)
 {
     switch (cl->command) {
     case COMMAND_VALIDATE: return validate(cl);
     case COMMAND_PRINT_CONFIG: return print_config(cl);
-    case COMMAND_EXPLAIN: return explain(cl);
     case COMMAND_COMPONENTS: return components();
     case COMMAND_FEATUREGATE: return featuregate(cl);
     case COMMAND_VERSION: puts("motel version " MOTEL_VERSION); return finish(stdout);
-    case COMMAND_HELP: command_help(stdout); return finish(stdout);
-    case COMMAND_RUN: break; /* main's own */
+    case COMMAND_HELP: command_help(stdout, cl->topic); return finish(stdout);
+    case COMMAND_REPORT: return report(cl);
+    case COMMAND_REPLAY: break;
+    case COMMAND_RUN:
+    case COMMAND_JOB: break; /* main's own */
     }
     return 1;
 }

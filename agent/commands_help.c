@@ -12,18 +12,15 @@ static const char opening[] =
     "  motel [--config FILE]... [--set KEY=VALUE]...    run; without --config, a collector for "
     "this\n"
     "                                                   machine that prints what it receives\n"
+    "  motel report FILE...                             whether the traces in logs and files hold "
+    "together\n"
     "  motel validate --config FILE                     check a configuration and say what is "
     "wrong\n"
     "  motel print-config [--config FILE]               the whole configuration with its defaults\n"
-    "  motel --gym-config FILE                          run beside a NeMo Gym job, as its "
-    "telemetry: block says\n"
-    "  motel explain --gym-config FILE                  that block: each field, its value, where "
-    "it "
-    "came from\n"
     "  motel components                                 what this build can receive, process, "
     "export\n"
     "  motel featuregate [ID]                           feature gates that are known\n"
-    "  motel version | help\n"
+    "  motel version | help [COMMAND]\n"
     "\n"
     "Examples:\n"
     "  motel\n"
@@ -34,16 +31,11 @@ static const char opening[] =
     "      The collector of a job.\n"
     "  motel --config job.yaml --config motel.yaml --set processors.batch.timeout=1s\n"
     "      Two files merged, and one value changed.\n"
-    "  OTEL_EXPORTER_OTLP_ENDPOINT=http://backend:4317 motel --gym-config gym.yaml\n"
-    "      Stamp what a NeMo Gym run sends to this machine, and pass it on.\n"
     "\n"
     "Flags:\n"
     "  --config SOURCE        a file, file:PATH, env:NAME (YAML in a variable) or yaml:TEXT; may "
     "be\n"
     "                         repeated: maps are merged, lists and values are replaced\n"
-    "  --gym-config FILE      a NeMo Gym config, of which the telemetry: block counts; may be "
-    "repeated;\n"
-    "                         --config lies over it\n"
     "  --set KEY=VALUE        one value over all files, dots between the levels\n"
     "  --feature-gates LIST   taken as in the OpenTelemetry Collector; see motel featuregate\n"
     "  --format yaml|json     of print-config\n"
@@ -85,8 +77,10 @@ static void print_settings(FILE *f)
     }
 }
 
-void command_help(FILE *f)
+void command_help(FILE *f, enum command topic)
 {
+    if (command_help_of(f, topic))
+        return;
     fputs(opening, f);
     print_settings(f);
     fputs(closing, f);

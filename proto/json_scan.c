@@ -291,7 +291,8 @@ static int skip_scalar(struct json_scan *s)
     case 'n': return json_scan_word(s, "null");
     default: break;
     }
-    if (*s->p == '-' || (*s->p >= '0' && *s->p <= '9') || (s->python && (*s->p == 'N' || *s->p == 'I')))
+    if (*s->p == '-' || (*s->p >= '0' && *s->p <= '9') ||
+        (s->python && (*s->p == 'N' || *s->p == 'I')))
         return json_scan_number(s, &number);
     return json_scan_unexpected(s, "a value");
 }

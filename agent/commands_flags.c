@@ -1,0 +1,162 @@
+/* The flags of the command line: what they are called, where they are known, what they do. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/base/number.h"
+#include "agent/commands_parts.h"
+#include "agent/net/server.h"
+
+#define MAX_TRACES 50000000 /* of report: some 100 GB */
+
+static int add_source(struct command_line *cl, const char *uri, bool is_set, struct err *reterr)
+{
+    struct config_source *grown = realloc(cl->sources, (cl->nsources + 1) * sizeof(*grown));
+    if (!grown)
+        return err_set(reterr, -ENOMEM, "out of memory");
+    cl->sources = grown;
+    const size_t at = is_set ? cl->nsources : cl->nconfigs++;
+    memmove(&grown[at + 1], &grown[at], (cl->nsources - at) * sizeof(*grown));
+    grown[at] = (struct config_source){.uri = uri, .is_set = is_set};
+    cl->nsources++;
+    return 0;
+}
+
+static int apply_config(struct command_line *cl, const char *value, struct err *reterr)
+{
+    return add_source(cl, value, false, reterr);
+}
+
+static int apply_set(struct command_line *cl, const char *value, struct err *reterr)
+{
+    if (!strchr(value, '='))
+        return err_set(reterr, -EINVAL,
+                       "invalid argument \"%s\" for \"--set\" flag: missing equal sign", value);
+    return add_source(cl, value, true, reterr);
+}
+
+static int apply_gates(struct command_line *cl _unused_, const char *value, struct err *reterr)
+{
+    return feature_gates_check(value, reterr);
+}
+
+static int apply_format(struct command_line *cl, const char *value, struct err *reterr)
+{
+    cl->format = strcmp(value, "json") == 0 ? FORMAT_JSON : FORMAT_YAML;
+    if (cl->format == FORMAT_YAML && strcmp(value, "yaml") != 0)
+        return err_set(reterr, -EINVAL,
+                       "invalid argument \"%s\" for \"--format\" flag: expected yaml or json",
+                       value);
+    return 0;
+}
+
+static int apply_mode(struct command_line *cl _unused_, const char *value, struct err *reterr)
+{
+    if (strcmp(value, "redacted") == 0)
+        return 0;
+    return err_set(reterr, -EINVAL,
+                   "invalid argument \"%s\" for \"--mode\" flag: motel never prints secrets; "
+                   "expected redacted",
+                   value);
+}
+
+static int parse_bool(const char *name, const char *value, bool *ret, struct err *reterr)
+{
+    *ret = strcmp(value, "true") == 0;
+    if (!*ret && strcmp(value, "false") != 0)
+        return err_set(reterr, -EINVAL,
+                       "invalid argument \"%s\" for \"--%s\" flag: expected true or false", value,
+                       name);
+    return 0;
+}
+
+static int apply_validate(struct command_line *cl, const char *value, struct err *reterr)
+{
+    bool on = false;
+    int r = parse_bool("validate", value, &on, reterr);
+    cl->unchecked = r == 0 && !on;
+    return r;
+}
+
+static int apply_version(struct command_line *cl, const char *value, struct err *reterr)
+{
+    bool on = false;
+    int r = parse_bool("version", value, &on, reterr);
+    if (r == 0 && on && cl->command != COMMAND_HELP)
+        cl->command = COMMAND_VERSION;
+    return r;
+}
+
+static int apply_help(struct command_line *cl, const char *value, struct err *reterr)
+{
+    bool on = false;
+    int r = parse_bool("help", value, &on, reterr);
+    if (r == 0 && on)
+        cl->command = COMMAND_HELP;
+    return r;
+}
+
+/* ---- report ---- */
+
+static int apply_json(struct command_line *cl, const char *value, struct err *reterr)
+{
+    return parse_bool("json", value, &cl->report.json, reterr);
+}
+
+static int apply_all(struct command_line *cl, const char *value, struct err *reterr)
+{
+    return parse_bool("all", value, &cl->report.all, reterr);
+}
+
+static int apply_live(struct command_line *cl, const char *value, struct err *reterr)
+{
+    return parse_bool("live", value, &cl->report.live, reterr);
+}
+
+static int apply_listen(struct command_line *cl, const char *value, struct err *reterr)
+{
+    cl->report.listen = value;
+    int r = endpoint_check(value, reterr);
+    if (r < 0)
+        err_prefix(reterr, "invalid argument \"%s\" for \"--listen\" flag: ", value);
+    return r;
+}
+
+static int parse_count(const char *name, const char *value, int64_t max, int64_t *ret,
+                       struct err *reterr)
+{
+    if (number_parse_int(bytes_str(value), ret) && *ret > 0 && *ret <= max)
+        return 0;
+    return err_set(reterr, -EINVAL,
+                   "invalid argument \"%s\" for \"--%s\" flag: expected a number from 1 to %lld",
+                   value, name, (long long)max);
+}
+
+static int apply_max_traces(struct command_line *cl, const char *value, struct err *reterr)
+{
+    int64_t n = 0;
+    int r = parse_count("max-traces", value, MAX_TRACES, &n, reterr);
+    cl->report.max_traces = (size_t)n;
+    return r;
+}
+
+/* ---- all ---- */
+
+#define REPORT COMMAND_BIT(COMMAND_REPORT)
+
+const struct command_flag command_flags[] = {
+    {"config", 0, false, COMMANDS_THAT_LOAD, apply_config},
+    {"set", 0, false, COMMANDS_THAT_LOAD, apply_set},
+    {"feature-gates", 0, false, COMMANDS_THAT_LOAD, apply_gates},
+    {"format", 0, false, COMMAND_BIT(COMMAND_PRINT_CONFIG), apply_format},
+    {"mode", 0, false, COMMAND_BIT(COMMAND_PRINT_CONFIG), apply_mode},
+    {"validate", 0, true, COMMAND_BIT(COMMAND_PRINT_CONFIG), apply_validate},
+    {"json", 0, true, REPORT, apply_json},
+    {"all", 0, true, REPORT, apply_all},
+    {"live", 0, true, REPORT, apply_live},
+    {"listen", 0, false, REPORT, apply_listen},
+    {"max-traces", 0, false, REPORT, apply_max_traces},
+    {"help", 'h', true, ~0u, apply_help},
+    {"version", 'v', true, COMMAND_BIT(COMMAND_RUN), apply_version},
+};
+const size_t command_nflags = ARRAY_SIZE(command_flags);

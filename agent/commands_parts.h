@@ -1,0 +1,22 @@
+/* The table of flags; for commands_flags.c and commands_line.c. */
+#ifndef MOTEL_COMMANDS_PARTS_H
+#define MOTEL_COMMANDS_PARTS_H
+
+#include "agent/commands.h"
+
+#define COMMAND_BIT(command) (1u << (command))
+#define COMMANDS_THAT_LOAD \
+    (COMMAND_BIT(COMMAND_RUN) | COMMAND_BIT(COMMAND_JOB) | COMMAND_BIT(COMMAND_VALIDATE) | COMMAND_BIT(COMMAND_PRINT_CONFIG))
+
+struct command_flag {
+    const char *name;
+    char letter;       /* 0 = none */
+    bool bare;         /* may stand without a value, which then is "true" */
+    unsigned commands; /* where it is known */
+    int (*apply)(struct command_line *cl, const char *value, struct err *reterr); /* 0 or a negative errno that says what was expected */
+};
+extern const struct command_flag command_flags[];
+extern const size_t command_nflags; /* at most: */
+#define COMMAND_FLAGS_MAX 64
+
+#endif
