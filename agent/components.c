@@ -2,6 +2,7 @@
 #include "agent/pipeline/component.h"
 
 /* receivers */
+extern const struct component_type receiver_gym_memory;
 extern const struct component_type receiver_nop;
 extern const struct component_type receiver_otlp;
 /* processors */
@@ -19,6 +20,7 @@ extern const struct component_type extension_health_check;
 
 const struct component_type *const component_types[] = {
     /* receivers */
+    &receiver_gym_memory,
     &receiver_nop,
     &receiver_otlp,
     /* processors */

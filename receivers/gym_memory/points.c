@@ -1,0 +1,214 @@
+/* Gauges in protobuf, opentelemetry/proto/metrics/v1/metrics.proto. */
+#include "receivers/gym_memory/points.h"
+
+#include "proto/wire.h"
+
+#define SCOPE "nemo.lens" /* that of the library through which Gym reports */
+
+enum { /* field numbers */
+       REQUEST_RESOURCE_METRICS = 1,
+       RESOURCE_METRICS_RESOURCE = 1,
+       RESOURCE_METRICS_SCOPE_METRICS = 2,
+       SCOPE_METRICS_SCOPE = 1,
+       SCOPE_METRICS_METRICS = 2,
+       SCOPE_NAME = 1,
+       METRIC_NAME = 1,
+       METRIC_DESCRIPTION = 2,
+       METRIC_UNIT = 3,
+       METRIC_GAUGE = 5,
+       GAUGE_POINTS = 1,
+       POINT_TIME = 3,
+       POINT_AS_INT = 6,
+       POINT_ATTRIBUTES = 7,
+       ATTRIBUTE_KEY = 1,
+       ATTRIBUTE_VALUE = 2,
+       VALUE_STRING = 1,
+       VALUE_INT = 3
+};
+
+/* Appending stops at the first failure. */
+struct writer {
+    struct buf *out;
+    uint64_t time_ns;
+    int error;
+};
+
+static void keep(struct writer *w, int r)
+{
+    w->error = w->error ? w->error : r;
+}
+
+static size_t begin(struct writer *w, uint32_t number)
+{
+    size_t mark = 0;
+    if (!w->error)
+        w->error = wire_begin(w->out, number, &mark);
+    return mark;
+}
+
+static void end(struct writer *w, size_t mark)
+{
+    if (!w->error)
+        w->error = wire_end(w->out, mark);
+}
+
+static void put_str(struct writer *w, uint32_t number, const char *s)
+{
+    if (!w->error)
+        w->error = wire_put_str(w->out, number, s);
+}
+
+/* ---- points ---- */
+
+static void put_text_attribute(struct writer *w, const char *key, const char *value)
+{
+    size_t attribute = begin(w, POINT_ATTRIBUTES);
+    put_str(w, ATTRIBUTE_KEY, key);
+    size_t any = begin(w, ATTRIBUTE_VALUE);
+    put_str(w, VALUE_STRING, value);
+    end(w, any);
+    end(w, attribute);
+}
+
+static void put_int_attribute(struct writer *w, const char *key, uint64_t value)
+{
+    size_t attribute = begin(w, POINT_ATTRIBUTES);
+    put_str(w, ATTRIBUTE_KEY, key);
+    size_t any = begin(w, ATTRIBUTE_VALUE);
+    if (!w->error)
+        keep(w, wire_put_uint(w->out, VALUE_INT, value));
+    end(w, any);
+    end(w, attribute);
+}
+
+static void put_attributes(struct writer *w, const struct server *v, const char *memory_type)
+{
+    put_text_attribute(w, "nemo.gym.server.name", v->name);
+    if (*v->type)
+        put_text_attribute(w, "nemo.gym.server.type", v->type);
+    put_int_attribute(w, "process.pid", (uint64_t)v->pid);
+    if (memory_type)
+        put_text_attribute(w, "memory.type", memory_type);
+}
+
+/* `v` NULL: without attributes. */
+static void put_point(struct writer *w, int64_t value, const struct server *v,
+                      const char *memory_type)
+{
+    size_t point = begin(w, GAUGE_POINTS);
+    if (!w->error)
+        keep(w, wire_put_fixed64(w->out, POINT_TIME, w->time_ns));
+    if (!w->error)
+        keep(w, wire_put_fixed64(w->out, POINT_AS_INT, (uint64_t)value));
+    if (v)
+        put_attributes(w, v, memory_type);
+    end(w, point);
+}
+
+/* ---- metrics ---- */
+
+struct open_metric {
+    size_t metric, gauge;
+};
+static struct open_metric begin_metric(struct writer *w, const char *name, const char *unit,
+                                       const char *description)
+{
+    struct open_metric m = {.metric = begin(w, SCOPE_METRICS_METRICS)};
+    put_str(w, METRIC_NAME, name);
+    put_str(w, METRIC_DESCRIPTION, description);
+    put_str(w, METRIC_UNIT, unit);
+    m.gauge = begin(w, METRIC_GAUGE);
+    return m;
+}
+
+static void end_metric(struct writer *w, struct open_metric m)
+{
+    end(w, m.gauge);
+    end(w, m.metric);
+}
+
+static void put_host_metric(struct writer *w, const char *name, const char *description,
+                            int64_t value)
+{
+    struct open_metric m = begin_metric(w, name, "By", description);
+    put_point(w, value, NULL, NULL);
+    end_metric(w, m);
+}
+
+static void put_host(struct writer *w, const struct host_sample *h)
+{
+    const struct host_memory *now = &h->now;
+    put_host_metric(w, "gym.host.memory.usage", "Current host memory in use.",
+                    now->total - now->available);
+    put_host_metric(w, "gym.host.memory.available",
+                    "Current host memory available without swapping.", now->available);
+    put_host_metric(w, "gym.host.memory.total", "Total host memory.", now->total);
+    put_host_metric(w, "gym.host.memory.sampled_peak", "Largest sampled host memory usage.",
+                    h->peak);
+}
+
+static void put_processes(struct writer *w, const struct servers *s)
+{
+    struct open_metric m = begin_metric(w, "gym.server.processes", "{process}",
+                                        "Processes currently attributed to a Gym server.");
+    for (size_t i = 0; i < s->n; i++)
+        if (s->items[i]->pid)
+            put_point(w, s->items[i]->processes, s->items[i], NULL);
+    end_metric(w, m);
+}
+
+static void put_memory(struct writer *w, const struct servers *s, bool peaks)
+{
+    struct open_metric m =
+        peaks ? begin_metric(w, "gym.server.memory.sampled_peak", "By",
+                             "Largest sampled memory usage for a Gym server and its descendants.")
+              : begin_metric(w, "gym.server.memory.usage", "By",
+                             "Current memory used by a Gym server and its descendants.");
+    for (size_t i = 0; i < s->n; i++) {
+        const struct server *v = s->items[i];
+        if (!v->pid)
+            continue;
+        put_point(w, peaks ? v->peak_rss : v->rss, v, "rss");
+        if (v->pss != PSS_UNKNOWN)
+            put_point(w, peaks ? v->peak_pss : v->pss, v, "pss");
+    }
+    end_metric(w, m);
+}
+
+static bool any_found(const struct servers *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->items[i]->pid)
+            return true;
+    return false;
+}
+
+static void put_scope(struct writer *w)
+{
+    size_t scope = begin(w, SCOPE_METRICS_SCOPE);
+    put_str(w, SCOPE_NAME, SCOPE);
+    end(w, scope);
+}
+
+int points_encode(const struct host_sample *host, const struct servers *servers, uint64_t time_ns,
+                  struct buf *out)
+{
+    struct writer w = {.out = out, .time_ns = time_ns};
+    const bool found = any_found(servers);
+    if (host->peak < 0 && !found)
+        return 0;
+    size_t resource_metrics = begin(&w, REQUEST_RESOURCE_METRICS);
+    end(&w, begin(&w, RESOURCE_METRICS_RESOURCE));
+    size_t scope_metrics = begin(&w, RESOURCE_METRICS_SCOPE_METRICS);
+    put_scope(&w);
+    if (host->peak >= 0)
+        put_host(&w, host);
+    if (found) {
+        put_processes(&w, servers);
+        put_memory(&w, servers, false);
+        put_memory(&w, servers, true);
+    }
+    end(&w, scope_metrics);
+    end(&w, resource_metrics);
+    return w.error;
+}
