@@ -5,8 +5,8 @@
 
 /* Of the time between two samples, in thousandths: what a sample may take in all, and what it may
  * always spend on measuring. */
-#define SHARE 7
-#define SHARE_MEASURING 2
+#define SHARE 6
+#define SHARE_MEASURING 1
 /* So many samples' worth of unused time is kept, and of debts. */
 #define SAMPLES_KEPT 10
 #define SAMPLES_OWED 100
