@@ -130,9 +130,11 @@ static void canned_stop(struct canned *s)
 /* The n-th request (from 0); "" when there was none. */
 static const char *canned_request(struct canned *s, unsigned n)
 {
+    pthread_mutex_lock(&s->lock);
     const char *p = s->log;
     while (n-- && p < s->log + s->log_len)
         p += strlen(p) + 1;
+    pthread_mutex_unlock(&s->lock);
     return p;
 }
 

@@ -72,7 +72,7 @@ static void test_request(void **state)
     assert_non_null(strstr(q, "x-n: 5\r\n"));
     assert_non_null(strstr(q, "Content-Length: 36\r\n"));
     assert_null(strstr(q, "Content-Encoding"));
-    assert_int_equal(s->connections, 1);
+    assert_int_equal(canned_count(s, &s->connections), 1);
     end(r, s);
 }
 
@@ -167,7 +167,7 @@ static void test_answers(void **state)
         struct rig *r = make(s, "headers: {authorization: \"Bearer SEKRET1\"}");
         struct outcome out;
         assert_int_equal(offer(r, SIGNAL_TRACES, &out), rows[i].v);
-        assert_int_equal(s->requests, 1);
+        assert_int_equal(canned_count(s, &s->requests), 1);
         assert_int_equal(out.status, rows[i].status);
         assert_int_equal(out.retry_after_ms, rows[i].retry_ms);
         assert_null(strstr(out.message, "SEKRET"));
@@ -190,9 +190,7 @@ static void *stop_when_asked(void *arg)
     struct canned *s = a[0];
     struct rig *r = a[1];
     for (bool there = false; !there; sched_yield()) {
-        pthread_mutex_lock(&s->lock);
-        there = s->requests > 0;
-        pthread_mutex_unlock(&s->lock);
+        there = canned_count(s, &s->requests) > 0;
     }
     r->c->type->stop(r->c, 0);
     return NULL;
