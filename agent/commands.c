@@ -8,6 +8,7 @@
 #include "agent/config/tree.h"
 #include "agent/config/value_json.h"
 #include "agent/gym/report_command.h"
+#include "agent/gym/telemetry.h"
 #include "agent/load.h"
 #include "agent/pipeline/graph.h"
 #include "agent/report.h"
@@ -60,7 +61,7 @@ static int try_graph(const struct loaded *l, struct cfg_errors *errs)
 
 static int validate(const struct command_line *cl)
 {
-    if (cl->nsources == 0)
+    if (cl->nsources == 0 && cl->ngym_configs == 0)
         return report_error(&(struct err){.text =
                                               "at least one config flag must be provided: motel "
                                               "validate --config FILE"});
@@ -71,7 +72,7 @@ static int validate(const struct command_line *cl)
         print_warnings(l.config);
         r = try_graph(&l, &errs);
     }
-    int code = r < 0 ? report_errors(&errs) : 0;
+    int code = r < 0 ? report_errors(&errs) : r > 0 ? report_idle(l.idle) : 0;
     loaded_done(&l);
     cfg_errors_done(&errs);
     return code;
@@ -109,7 +110,8 @@ static int print_json(const struct loaded *l, struct cfg_errors *errs)
 
 static int print_config(const struct command_line *cl)
 {
-    if (cl->nsources == 0 && cl->nflags == 0 && cl->format == FORMAT_YAML) {
+    if (cl->nsources == 0 && cl->ngym_configs == 0 && cl->nflags == 0 &&
+        cl->format == FORMAT_YAML) {
         fputs(load_default_config, stdout); /* with its comment: a file to start from */
         return finish(stdout);
     }
@@ -122,8 +124,30 @@ static int print_config(const struct command_line *cl)
         r = print_json(&l, &errs);
     else if (r == 0)
         print_yaml(stdout, &l);
-    int code = r < 0 ? report_errors(&errs) : finish(stdout);
+    int code = r < 0 ? report_errors(&errs) : r > 0 ? report_idle(l.idle) : finish(stdout);
     loaded_done(&l);
+    cfg_errors_done(&errs);
+    return code;
+}
+
+/* ---- explain ---- */
+
+static int explain(const struct command_line *cl)
+{
+    _cleanup_(arena_freep) struct arena *a = arena_new(0);
+    struct cfg_errors errs = {0};
+    struct gym_telemetry t;
+    if (cl->ngym_configs == 0)
+        return report_error(&(struct err){.text = "explain needs a NeMo Gym config: motel explain "
+                                                  "--gym-config FILE"});
+    const struct cfg_value *block =
+        a ? gym_block_read(a, cl->gym_configs, cl->ngym_configs, &errs) : NULL;
+    int r = block ? gym_telemetry_read(a, block, environ, &errs, &t) : -EINVAL;
+    for (size_t i = 0; r == 0 && i < t.nwarnings; i++)
+        fprintf(stderr, "Warning: %s\n", t.warnings[i]);
+    if (r == 0)
+        gym_explain(stdout, &t);
+    int code = r < 0 ? report_errors(&errs) : finish(stdout);
     cfg_errors_done(&errs);
     return code;
 }
@@ -217,6 +241,7 @@ int command_run(const struct command_line *cl)
     switch (cl->command) {
     case COMMAND_VALIDATE: return validate(cl);
     case COMMAND_PRINT_CONFIG: return print_config(cl);
+    case COMMAND_EXPLAIN: return explain(cl);
     case COMMAND_COMPONENTS: return components();
     case COMMAND_FEATUREGATE: return featuregate(cl);
     case COMMAND_VERSION: puts("motel version " MOTEL_VERSION); return finish(stdout);

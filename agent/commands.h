@@ -12,6 +12,7 @@ enum command {
     COMMAND_VALIDATE,
     COMMAND_COMPONENTS,
     COMMAND_PRINT_CONFIG,
+    COMMAND_EXPLAIN,
     COMMAND_FEATUREGATE,
     COMMAND_VERSION,
     COMMAND_HELP,
@@ -27,6 +28,8 @@ struct command_line {
     enum command topic;            /* the one that was named, also with --help */
     struct config_source *sources; /* every --config in order, then every --set */
     size_t nsources, nconfigs;     /* of these, how many are --config */
+    const char **gym_configs;      /* every --gym-config in order */
+    size_t ngym_configs;
     struct motel_flag *flags;      /* settings of the motel: section */
     size_t nflags;
     enum print_format format;
@@ -43,6 +46,8 @@ struct command_line {
 /* 0, or -EINVAL with a text that names what is wrong. The strings of `argv` are used, not copied. */
 int command_line_parse(int argc, char *const *argv, struct command_line *ret, struct err *reterr);
 void command_line_done(struct command_line *cl);
+/* Whether it names a configuration; else the built-in one runs. */
+static inline bool command_line_configured(const struct command_line *cl) { return cl->nconfigs || cl->ngym_configs; }
 
 /* The exit code of a mistake on this command line. */
 int command_usage_exit(const struct command_line *cl);

@@ -27,6 +27,16 @@ static int apply_config(struct command_line *cl, const char *value, struct err *
     return add_source(cl, value, false, reterr);
 }
 
+static int apply_gym_config(struct command_line *cl, const char *value, struct err *reterr)
+{
+    const char **grown = realloc(cl->gym_configs, (cl->ngym_configs + 1) * sizeof(*grown));
+    if (!grown)
+        return err_set(reterr, -ENOMEM, "out of memory");
+    cl->gym_configs = grown;
+    grown[cl->ngym_configs++] = value;
+    return 0;
+}
+
 static int apply_set(struct command_line *cl, const char *value, struct err *reterr)
 {
     if (!strchr(value, '='))
@@ -146,6 +156,7 @@ static int apply_max_traces(struct command_line *cl, const char *value, struct e
 
 const struct command_flag command_flags[] = {
     {"config", 0, false, COMMANDS_THAT_LOAD, apply_config},
+    {"gym-config", 0, false, COMMANDS_THAT_LOAD | COMMAND_BIT(COMMAND_EXPLAIN), apply_gym_config},
     {"set", 0, false, COMMANDS_THAT_LOAD, apply_set},
     {"feature-gates", 0, false, COMMANDS_THAT_LOAD, apply_gates},
     {"format", 0, false, COMMAND_BIT(COMMAND_PRINT_CONFIG), apply_format},

@@ -28,6 +28,7 @@ static const struct {
     {"components", COMMAND_COMPONENTS},
     {"print-config", COMMAND_PRINT_CONFIG},
     {"print-initial-config", COMMAND_PRINT_CONFIG},
+    {"explain", COMMAND_EXPLAIN},
     {"featuregate", COMMAND_FEATUREGATE},
     {"version", COMMAND_VERSION},
     {"help", COMMAND_HELP},
@@ -209,6 +210,7 @@ int command_line_parse(int argc, char *const *argv, struct command_line *ret, st
 void command_line_done(struct command_line *cl)
 {
     free(cl->sources);
+    free(cl->gym_configs);
     free(cl->flags);
     free(cl->words);
     *cl = (struct command_line){0};

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 
+#include "agent/gym/source.h"
+
 const char load_default_config[] = "# Receives OTLP from programs on this machine and prints it.\n"
                                    "receivers:\n"
                                    "  otlp:\n"
@@ -24,36 +26,61 @@ const char load_default_config[] = "# Receives OTLP from programs on this machin
 
 extern char **environ;
 
-/* --set without --config changes the built-in configuration. */
-static struct config *read_sources(const struct command_line *cl, struct cfg_errors *errs)
+/* The sources of the command line behind `first`, which lies below them. */
+static struct config *read_over(const struct command_line *cl, struct config_source first,
+                                struct cfg_errors *errs)
 {
-    if (cl->nsources == 0)
-        return config_load_text("built-in", load_default_config, errs);
-    if (cl->nconfigs)
-        return config_load(cl->sources, cl->nsources, errs);
-    _cleanup_free_ char *uri = NULL;
     _cleanup_free_ struct config_source *sources = calloc(cl->nsources + 1, sizeof(*sources));
-    if (!sources || asprintf(&uri, "yaml:%s", load_default_config) < 0)
+    if (!sources)
         return NULL;
-    sources[0] = (struct config_source){.uri = uri};
+    sources[0] = first;
     for (size_t i = 0; i < cl->nsources; i++)
         sources[i + 1] = cl->sources[i];
     return config_load(sources, cl->nsources + 1, errs);
 }
 
-int load(const struct command_line *cl, struct loaded *ret, struct cfg_errors *errs)
+/* --set without --config changes the built-in configuration. */
+static struct config *read_sources(const struct command_line *cl, struct gym_source *gym,
+                                   struct cfg_errors *errs)
 {
-    *ret = (struct loaded){0};
-    struct config *c = read_sources(cl, errs);
-    if (!c)
-        return -EINVAL;
+    if (cl->ngym_configs)
+        return read_over(cl, (struct config_source){.make = gym_source_make, .ctx = gym}, errs);
+    if (cl->nsources == 0)
+        return config_load_text("built-in", load_default_config, errs);
+    if (cl->nconfigs)
+        return config_load(cl->sources, cl->nsources, errs);
+    _cleanup_free_ char *uri = NULL;
+    if (asprintf(&uri, "yaml:%s", load_default_config) < 0)
+        return NULL;
+    return read_over(cl, (struct config_source){.uri = uri}, errs);
+}
+
+static int bind(const struct command_line *cl, struct config *c, struct loaded *ret,
+                struct cfg_errors *errs)
+{
     int r = service_settings_bind(c, component_types, errs, &ret->service);
     if (motel_settings_bind(c, cfg_get(c->root, "motel"), environ, cl->flags, cl->nflags, errs,
                             &ret->motel) < 0)
         r = -EINVAL;
+    return r;
+}
+
+int load(const struct command_line *cl, struct loaded *ret, struct cfg_errors *errs)
+{
+    struct gym_source gym = {cl->gym_configs, cl->ngym_configs, environ, NULL, NULL};
+    *ret = (struct loaded){0};
+    struct config *c = ret->config = read_sources(cl, &gym, errs);
+    if (!c)
+        return -EINVAL;
+    if (gym.off && cl->nconfigs == 0) {
+        ret->idle = gym.off;
+        return 1;
+    }
+    int r = gym_source_finish(&gym, c, errs);
+    if (r == 0)
+        r = bind(cl, c, ret, errs);
     if (r < 0)
-        c = config_free(c);
-    ret->config = c;
+        loaded_done(ret);
     return r;
 }
 

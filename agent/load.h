@@ -9,9 +9,10 @@ struct loaded {
     struct config *config; /* its arena holds all of it */
     struct service_settings *service;
     struct motel_settings motel;
+    const char *idle; /* why there is nothing to do */
 };
-/* Loads what the command line names, or the built-in configuration when it names nothing. 0, or -EINVAL with every
- * mistake in errs. */
+/* Loads what the command line names, or the built-in configuration when it names nothing. 0; 1 when there is nothing to do, since only
+ * --gym-config was given and telemetry is off; or -EINVAL with every mistake in errs. */
 int load(const struct command_line *cl, struct loaded *ret, struct cfg_errors *errs);
 void loaded_done(struct loaded *l);
 

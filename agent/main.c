@@ -87,7 +87,7 @@ static int print_error(const struct life *life, int r, const struct err *e)
     report_error(e);
     if (r == -EADDRINUSE)
         fputs(
-            life->cl->nconfigs
+            command_line_configured(life->cl)
                 ? "Another program has this port, or the configuration names it twice; "
                   "\"ss -ltnp\" shows who.\n"
                 : "Another collector may be running; \"ss -ltnp\" shows who has the port. Stop it, "
@@ -142,7 +142,7 @@ static int start_graph(struct life *life)
     if (r < 0)
         return print_error(life, r, &e);
     log_info(NULL, "Everything is ready. Begin running and processing data.");
-    if (life->cl->nconfigs == 0)
+    if (!command_line_configured(life->cl))
         print_banner(life);
     return 0;
 }
@@ -156,7 +156,9 @@ static int start(struct life *life)
         r = life->host ? graph_build(life->host, life->loaded.service, &errs, &life->graph)
                        : -ENOMEM;
     }
-    int code = r < 0 ? report_errors(&errs) : start_graph(life);
+    int code = r < 0   ? report_errors(&errs)
+               : r > 0 ? report_idle(life->loaded.idle)
+                       : start_graph(life);
     cfg_errors_done(&errs);
     return code;
 }
@@ -244,13 +246,15 @@ static void reload(struct life *life)
     struct graph *g = NULL;
     log_info(NULL, "Reading the configuration again");
     int r = load(life->cl, &next, &errs);
+    if (r > 0)
+        log_warn(NULL, next.idle);
     if (r == 0)
         r = graph_build(life->host, next.service, &errs, &g);
     log_errors(&errs);
     cfg_errors_done(&errs);
     if (r == 0)
         r = switch_to(life, &next, g);
-    if (r < 0) {
+    if (r != 0) {
         graph_free(g);
         loaded_done(&next);
         log_error(NULL, "Reload failed; the old configuration keeps running");
@@ -336,7 +340,7 @@ static int wait_for_end(struct life *life)
             memory_trim();
         else if (s == MEMORY_SIGNAL)
             memory_dropped();
-        else if (s == SIGHUP && life->cl->nconfigs)
+        else if (s == SIGHUP && command_line_configured(life->cl))
             reload(life);
         else /* a terminal that closes ends a collector without a configuration */
             return stop(life, s);
@@ -355,7 +359,7 @@ static int run(const struct command_line *cl)
 {
     struct life life = {.cl = cl};
     int code = start(&life);
-    if (code == 0)
+    if (code == 0 && !life.loaded.idle)
         code = wait_for_end(&life);
     life_done(&life);
     return code;

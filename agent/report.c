@@ -18,6 +18,12 @@ int report_error(const struct err *e)
     return 1;
 }
 
+int report_idle(const char *why)
+{
+    fprintf(stderr, "%s. Nothing to do.\n", why);
+    return 0;
+}
+
 char *errors_text(const struct cfg_errors *errs)
 {
     char *text = NULL;

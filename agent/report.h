@@ -7,6 +7,8 @@
 /* Both return the exit code 1. An empty list means that there was no memory for one. */
 int report_error(const struct err *e);
 int report_errors(const struct cfg_errors *errs);
+/* Says why there is nothing to do; returns the exit code 0. */
+int report_idle(const char *why);
 /* The mistakes as text, one a line; to be freed. NULL when out of memory. */
 char *errors_text(const struct cfg_errors *errs);
 

@@ -40,6 +40,14 @@ static int fail(struct loader *l, const char *file, const char *fmt, const char 
     return -EINVAL;
 }
 
+static int add_document(struct loader *l, const char *name, struct cfg_value *v)
+{
+    if (l->root && v->type == CFG_NULL)
+        return 0;
+    l->root = l->root ? cfg_merge(l->c->arena, l->root, v) : v;
+    return l->root ? 0 : fail(l, name, "%s", "out of memory");
+}
+
 /* Merges one more document. `name` and the text are in the arena. */
 static int add_text(struct loader *l, const char *name, const char *text, size_t len)
 {
@@ -57,10 +65,14 @@ static int add_text(struct loader *l, const char *name, const char *text, size_t
     int r = cfg_nest(l->c->arena, v, 1, &v);
     if (r < 0)
         return fail(l, name, "%s", r == -E2BIG ? "nested too deeply" : "out of memory");
-    if (l->root && v->type == CFG_NULL)
-        return 0;
-    l->root = l->root ? cfg_merge(l->c->arena, l->root, v) : v;
-    return l->root ? 0 : fail(l, name, "%s", "out of memory");
+    return add_document(l, name, v);
+}
+
+/* Merges a document that is made in memory. */
+static int add_made(struct loader *l, const struct config_source *s)
+{
+    struct cfg_value *v = s->make(s->ctx, l->c->arena, l->errs);
+    return v ? add_document(l, NULL, v) : -EINVAL;
 }
 
 /* "a.b.c=v" is the document "a::b::c: v". */
@@ -136,7 +148,10 @@ struct config *config_load(const struct config_source *sources, size_t n, struct
     }
     for (size_t i = 0; i < n; i++)
         if (!sources[i].is_set) {
-            add_uri(&l, sources[i].uri);
+            if (sources[i].make)
+                add_made(&l, &sources[i]);
+            else
+                add_uri(&l, sources[i].uri);
             files++;
         }
     if (files == 0)

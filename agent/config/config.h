@@ -14,6 +14,10 @@ struct config {
 struct config_source {
     const char *uri;  /* a --config value: path, file:, env:, yaml: */
     bool is_set;      /* a --set value instead: a.b.c=v */
+    /* Instead of `uri`: makes the document in memory, all of it in `a`. It is merged and expanded like a file. NULL after
+     * adding what is wrong to errs. */
+    struct cfg_value *(*make)(void *ctx, struct arena *a, struct cfg_errors *errs);
+    void *ctx;
 };
 /* Merges the sources in order (all --set after all --config), expands, unescapes. On mistakes: NULL, and errs has them all.
  * Values of environment variables used in headers or auth blocks are put into agent/base/secrets. */

@@ -9,8 +9,6 @@
 #include "agent/net/grpc.h"
 #include "agent/net/grpc_client.h"
 
-#define GRPC_MAX_REPLY_BYTES (4u * 1024 * 1024)
-
 struct grpc_endpoint {
     bool plain, secure; /* the scheme decided: http, https */
     char host[256], port[16];
@@ -87,38 +85,31 @@ struct grpc_client {
     struct grpc_endpoint endpoint;
     char authority[300];
     bool secure;
-
     pthread_mutex_t lock; /* pending, states and cancel of calls, the flags below */
     struct call_list pending;
     pthread_t thread;
     bool started, stopping, resolving, orphaned;
     int wake_fd;
-
-    /* The thread's. */
-    struct grpc_conn conn;
+    struct grpc_conn conn; /* the thread's, like all below */
     uint64_t retry_at_ns, backoff_ns;
     char last_error[400];
 };
 
 /* "host:port" and the other forms: 0 or -EINVAL with the reason. */
 int grpc_endpoint_parse(const char *text, struct grpc_endpoint *ret, struct err *reterr);
-
 bool grpc_client_stopping(struct grpc_client *c);
-/* The thread has finished with the call: code and words ("" = keep those of the server), and the
- * caller wakes. Without the lock. */
+/* The thread has finished with the call: code, words ("" = keep the server's). Without the lock. */
 void grpc_call_finish(struct grpc_client *c, struct grpc_call *k, int code, const char *fmt, ...)
     _printf_(4, 5);
 /* Puts an unprocessed call back in front, or ends it when that happened before. */
 void grpc_call_give_back(struct grpc_client *c, struct grpc_call *k, const char *why);
-
-/* Resolves, connects, shakes hands. 0 or -errno with c->last_error. */
+/* grpc_conn.c: resolves, connects, shakes hands. 0 or -errno with c->last_error. */
 int grpc_conn_open(struct grpc_client *c);
 /* Carries calls until the connection ends, is drained or the client stops. */
 void grpc_conn_serve(struct grpc_client *c);
 void grpc_conn_close(struct grpc_client *c);
 /* Empties the wake-up counter. */
 void grpc_client_woken(struct grpc_client *c);
-
 /* grpc_h2.c: the HTTP/2 side. */
 int grpc_h2_open(struct grpc_client *c);
 int grpc_h2_submit(struct grpc_client *c, struct grpc_call *k); /* 0 or -errno */

@@ -89,7 +89,10 @@ static int resolve(struct grpc_client *c, struct addrinfo **ret)
     int r = getaddrinfo(c->endpoint.host, c->endpoint.port, &hints, ret);
     pthread_mutex_lock(&c->lock);
     c->resolving = false;
+    bool stopping = c->stopping; /* then the settings may be gone as well */
     pthread_mutex_unlock(&c->lock);
+    if (stopping)
+        return failed(c, -ECANCELED, "the client is closing");
     if (r == 0)
         return 0;
     char text[400];

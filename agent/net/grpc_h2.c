@@ -7,6 +7,7 @@
 #include "agent/net/grpc_client_impl.h"
 
 #define MAX_DETAILS_BYTES 65536
+#define MAX_REPLY_BYTES (4u * 1024 * 1024)
 #define OWN_HEADERS 10
 #define FRAME_PIECES 24u /* of a message, in one DATA frame */
 
@@ -234,7 +235,7 @@ static int on_data(nghttp2_session *h2, uint8_t flags _unused_, int32_t stream, 
     if (!k)
         return 0;
     if (!k->data)
-        k->data = buf_new(GRPC_MAX_REPLY_BYTES + GRPC_PREFIX_BYTES);
+        k->data = buf_new(MAX_REPLY_BYTES + GRPC_PREFIX_BYTES);
     if (k->data && buf_append(k->data, data, len) == 0)
         return 0;
     nghttp2_session_set_stream_user_data(h2, stream, NULL);
@@ -242,7 +243,7 @@ static int on_data(nghttp2_session *h2, uint8_t flags _unused_, int32_t stream, 
     calls_remove(&c->conn.active, k);
     grpc_out_keep(&c->conn);
     grpc_call_finish(c, k, GRPC_RESOURCE_EXHAUSTED, "grpc: received message larger than max (%u)",
-                     GRPC_MAX_REPLY_BYTES);
+                     MAX_REPLY_BYTES);
     return 0;
 }
 
@@ -279,7 +280,7 @@ static int read_message(struct grpc_call *k, char *why, size_t size)
         snprintf(why, size, "grpc: compressed flag set with identity or empty encoding");
         return GRPC_INTERNAL;
     }
-    k->ret->message_bytes = buf_new(GRPC_MAX_REPLY_BYTES);
+    k->ret->message_bytes = buf_new(MAX_REPLY_BYTES);
     struct err e = {""};
     r = k->ret->message_bytes ? codec_decompress(compressed ? k->encoding : CODEC_IDENTITY, payload,
                                                  k->ret->message_bytes, &e)

@@ -123,7 +123,7 @@ static void check_component(struct settings_build *b, const struct component_set
     bool exact = false;
     const struct cfg_value *at = e.path[0] ? cfg_find(cs->value, e.path, &exact) : NULL;
     const char *full = e.path[0] ? settings_text(b, "%s::%s", path, e.path) : path;
-    cfg_error(b->errs, at && at->pos.line ? at->pos : cs->pos, full, "%s", e.text);
+    cfg_error(b->errs, at && at->pos.file ? at->pos : cs->pos, full, "%s", e.text);
 }
 
 static void bind_component(struct settings_build *b, enum component_kind kind,

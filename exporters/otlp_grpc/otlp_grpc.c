@@ -181,13 +181,38 @@ static enum verdict read_success(const struct otlp_grpc *g, enum signal s,
     return VERDICT_OK;
 }
 
+/* As Go writes them, and so the logs of the reference. */
+static const char *code_name(int code)
+{
+    static const char *const names[] = {
+        "OK",
+        "Canceled",
+        "Unknown",
+        "InvalidArgument",
+        "DeadlineExceeded",
+        "NotFound",
+        "AlreadyExists",
+        "PermissionDenied",
+        "ResourceExhausted",
+        "FailedPrecondition",
+        "Aborted",
+        "OutOfRange",
+        "Unimplemented",
+        "Internal",
+        "Unavailable",
+        "DataLoss",
+        "Unauthenticated",
+    };
+    return code >= 0 && code < (int)ARRAY_SIZE(names) ? names[code] : "Unknown";
+}
+
 static enum verdict read_failure(const struct otlp_grpc *g, struct grpc_response *res,
                                  struct outcome *out)
 {
     struct rpc_status details = {0};
     bool told = res->details && status_read(buf_bytes(res->details), &details) == 0;
     client_headers_scrub(&g->config->headers, res->message);
-    outcome_message(out, "rpc error: code = %s desc = %s", rpc_code_name(res->code), res->message);
+    outcome_message(out, "rpc error: code = %s desc = %s", code_name(res->code), res->message);
     return verdict_of_grpc(res->code, told ? &details : NULL, out);
 }
 

@@ -28,7 +28,7 @@ struct canned {
 };
 
 /* Reads one request into `to`; its length, 0 at the end of the connection. */
-static size_t canned_read(int fd, char *to, size_t size)
+static inline size_t canned_read(int fd, char *to, size_t size)
 {
     size_t len = 0, want = 0;
     while (!want || len < want) {
@@ -46,7 +46,7 @@ static size_t canned_read(int fd, char *to, size_t size)
     return len;
 }
 
-static const char *canned_next(struct canned *s, const char *request, size_t len)
+static inline const char *canned_next(struct canned *s, const char *request, size_t len)
 {
     pthread_mutex_lock(&s->lock);
     const char *const *a = s->answers;
@@ -61,7 +61,7 @@ static const char *canned_next(struct canned *s, const char *request, size_t len
     return *a;
 }
 
-static void canned_serve(struct canned *s, int fd)
+static inline void canned_serve(struct canned *s, int fd)
 {
     static char request[300000];
     for (size_t n; (n = canned_read(fd, request, sizeof(request))) > 0;) {
@@ -77,7 +77,7 @@ static void canned_serve(struct canned *s, int fd)
     }
 }
 
-static void *canned_run(void *arg)
+static inline void *canned_run(void *arg)
 {
     struct canned *s = arg;
     for (int fd; (fd = accept(s->fd, NULL, NULL)) >= 0;) {
@@ -93,7 +93,7 @@ static void *canned_run(void *arg)
     return NULL;
 }
 
-static struct canned *canned_start(const char *const *answers)
+static inline struct canned *canned_start(const char *const *answers)
 {
     struct canned *s = calloc(1, sizeof(*s));
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -119,7 +119,7 @@ static inline unsigned canned_count(struct canned *s, const unsigned *what)
 }
 
 /* The client has closed its connections. */
-static void canned_stop(struct canned *s)
+static inline void canned_stop(struct canned *s)
 {
     shutdown(s->fd, SHUT_RDWR);
     pthread_join(s->thread, NULL);
@@ -128,7 +128,7 @@ static void canned_stop(struct canned *s)
 }
 
 /* The n-th request (from 0); "" when there was none. */
-static const char *canned_request(struct canned *s, unsigned n)
+static inline const char *canned_request(struct canned *s, unsigned n)
 {
     pthread_mutex_lock(&s->lock);
     const char *p = s->log;

@@ -37,6 +37,21 @@ static void test_sources(void **state)
     command_line_done(&cl);
 }
 
+static void test_gym_configs(void **state)
+{
+    (void)state;
+    const char *const args[] = {"--gym-config",        "a.yaml", "--config", "c.yaml",
+                                "--gym-config=b.yaml", NULL};
+    struct command_line cl;
+    assert_int_equal(parse(args, &cl, NULL), 0);
+    assert_int_equal(cl.ngym_configs, 2);
+    assert_string_equal(cl.gym_configs[0], "a.yaml");
+    assert_string_equal(cl.gym_configs[1], "b.yaml");
+    assert_int_equal(cl.nconfigs, 1);
+    assert_true(command_line_configured(&cl));
+    command_line_done(&cl);
+}
+
 static void test_commands(void **state)
 {
     (void)state;
@@ -48,6 +63,8 @@ static void test_commands(void **state)
         {{"validate", "--config", "x", NULL}, COMMAND_VALIDATE},
         {{"--config", "x", "validate", NULL}, COMMAND_VALIDATE},
         {{"components", NULL}, COMMAND_COMPONENTS},
+        {{"explain", "--gym-config", "gym.yaml", NULL}, COMMAND_EXPLAIN},
+        {{"--gym-config=gym.yaml", "--config", "x", NULL}, COMMAND_RUN},
         {{"print-config", "--format=json", "--validate=false", NULL}, COMMAND_PRINT_CONFIG},
         {{"print-initial-config", "--validate", NULL}, COMMAND_PRINT_CONFIG},
         {{"featuregate", "pdata.useProtoPooling", NULL}, COMMAND_FEATUREGATE},
@@ -136,9 +153,9 @@ static void test_file_for_command(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sources),          cmocka_unit_test(test_commands),
-        cmocka_unit_test(test_settings),         cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_file_for_command),
+        cmocka_unit_test(test_sources),  cmocka_unit_test(test_gym_configs),
+        cmocka_unit_test(test_commands), cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_mistakes), cmocka_unit_test(test_file_for_command),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
