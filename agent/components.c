@@ -2,6 +2,7 @@
 #include "agent/pipeline/component.h"
 
 /* receivers */
+extern const struct component_type receiver_console;
 extern const struct component_type receiver_gym_memory;
 extern const struct component_type receiver_nop;
 extern const struct component_type receiver_otlp;
@@ -20,6 +21,7 @@ extern const struct component_type extension_health_check;
 
 const struct component_type *const component_types[] = {
     /* receivers */
+    &receiver_console,
     &receiver_gym_memory,
     &receiver_nop,
     &receiver_otlp,
