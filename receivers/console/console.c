@@ -39,7 +39,7 @@ static void console_destroy(struct component *component)
     wake_unref(c->wake);
     patterns_done(&c->include);
     patterns_done(&c->exclude);
-    state_done(&c->state);
+    places_done(&c->stored);
     free(c->bytes);
     free(c);
 }
@@ -82,11 +82,11 @@ static void get_metrics(struct console *c)
 
 static int try_storage(const struct console *c, struct err *reterr)
 {
-    struct state st;
+    struct places st;
     if (!c->config->storage_file[0])
         return 0;
-    int r = state_load(&st, c->config->storage_file, reterr);
-    state_done(&st);
+    int r = places_load(&st, c->config->storage_file, reterr);
+    places_done(&st);
     return r == -EINVAL ? 0 : r; /* the thread says so and begins anew */
 }
 

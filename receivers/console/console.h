@@ -23,7 +23,7 @@ struct console_config {
 
 struct console;
 
-/* ---- batches on their way (outbox.c) ---- */
+/* ---- batches on their way (sending.c) ---- */
 
 /* Wakes the receiver's thread; outlives it while answers are due. */
 struct wake {
@@ -37,20 +37,20 @@ void wake_up(struct wake *w);
 
 /* The batches of one source, in order: one is offered at a time. */
 struct delivery;
-struct outbox {
+struct sending {
     struct delivery *first;
     struct delivery **last;
 };
-void outbox_init(struct outbox *o);
+void sending_init(struct sending *o);
 /* Takes `b`; offers it when it is the first. 0, or -ENOMEM when it is lost. */
-int outbox_put(struct outbox *o, struct console *c, struct batch *b);
+int sending_put(struct sending *o, struct console *c, struct batch *b);
 /* Offers again what is due: true when nothing waits any more; else *ret_at_ns is lowered to when to come back (or an answer wakes). */
-bool outbox_run(struct outbox *o, struct console *c, uint64_t *ret_at_ns);
-static inline bool outbox_empty(const struct outbox *o) { return o->first == NULL; }
+bool sending_run(struct sending *o, struct console *c, uint64_t *ret_at_ns);
+static inline bool sending_empty(const struct sending *o) { return o->first == NULL; }
 /* Another receiver offers what is left, to all branches. An answer that is still due is not waited for any more. */
-void outbox_reset(struct outbox *o);
+void sending_reset(struct sending *o);
 /* Drops what is left; returns its records. */
-uint64_t outbox_done(struct outbox *o);
+uint64_t sending_done(struct sending *o);
 
 /* ---- where a file is, so that it is known again (mark.c) ---- */
 
@@ -86,7 +86,7 @@ struct source {
     bool more;          /* the last turn did not come to the end */
     struct console_reader *reader;
     struct console_stats counted; /* in the metrics */
-    struct outbox outbox;
+    struct sending sending;
     struct buf *plain;  /* text to be passed on */
     struct buf *logs;   /* LogRecords of plain lines */
     struct outlet *outlet; /* where plain text goes; NULL = nowhere */
@@ -146,23 +146,23 @@ bool files_check(struct source *s);
 /* A file that has lost its name and is quiet: nobody writes to it any more. */
 bool files_is_over(struct source *s);
 
-/* ---- what is stored (state.c) ---- */
+/* ---- what is stored (places.c) ---- */
 
 struct stored_file {
     char *path;
     struct mark mark;
     bool used;
 };
-struct state {
+struct places {
     struct stored_file *files;
     size_t n;
     bool dirty;
 };
-void state_done(struct state *st);
+void places_done(struct places *st);
 /* Reads the file; one that is not there or empty is a new one. 0, or -errno with reterr. */
-int state_load(struct state *st, const char *path, struct err *reterr);
+int places_load(struct places *st, const char *path, struct err *reterr);
 /* Writes the marks of all files, atomically. 0 or -errno. */
-int state_save(const char *path, const struct source *sources);
+int places_save(const char *path, const struct source *sources);
 
 /* ---- streams (streams.c) ---- */
 
@@ -199,7 +199,7 @@ struct console {
     uint8_t *bytes; /* to read into */
     /* of the thread */
     struct source *sources;
-    struct state state;    /* of an earlier run */
+    struct places stored;   /* of an earlier run */
     uint64_t look_ns;      /* when to look at the files again */
     bool scanned;          /* once: files found later are read from the beginning */
     bool dirty;            /* marks have changed since they were stored */

@@ -131,8 +131,8 @@ static void place(struct console *c, struct source *s)
 
 static struct stored_file *stored_by_inode(struct console *c, const struct source *s)
 {
-    for (size_t i = 0; i < c->state.n; i++) {
-        struct stored_file *f = &c->state.files[i];
+    for (size_t i = 0; i < c->stored.n; i++) {
+        struct stored_file *f = &c->stored.files[i];
         if (!f->used && f->mark.dev == s->mark.dev && f->mark.ino == s->mark.ino)
             return f;
     }
@@ -141,8 +141,8 @@ static struct stored_file *stored_by_inode(struct console *c, const struct sourc
 
 static struct stored_file *stored_by_content(struct console *c, const struct source *s)
 {
-    for (size_t i = 0; i < c->state.n; i++) {
-        struct stored_file *f = &c->state.files[i];
+    for (size_t i = 0; i < c->stored.n; i++) {
+        struct stored_file *f = &c->stored.files[i];
         if (!f->used && f->mark.head_len >= TELLING_BYTES && mark_matches(&f->mark, s->fd))
             return f;
     }
@@ -263,7 +263,7 @@ static bool take_new(struct console *c, struct source *s)
 {
     if (c->scanned)
         place(c, s);
-    else if (c->state.n || c->config->start_at == START_AT_BEGINNING)
+    else if (c->stored.n || c->config->start_at == START_AT_BEGINNING)
         begin(s, NULL, 0, 0);
     else
         begin(s, NULL, 0, (uint64_t)s->size);
@@ -280,9 +280,9 @@ void files_scan(struct console *c)
     patterns_walk(&c->include, &c->exclude, on_found, &scan);
     sort_out(&scan, take_known);
     sort_out(&scan, take_moved);
-    for (size_t i = 0; !c->scanned && i < c->state.n; i++)
-        if (!c->state.files[i].used)
-            find_renamed(c, &c->state.files[i]);
+    for (size_t i = 0; !c->scanned && i < c->stored.n; i++)
+        if (!c->stored.files[i].used)
+            find_renamed(c, &c->stored.files[i]);
     sort_out(&scan, take_new);
     for (struct source *s = c->sources; s; s = s->next) {
         if (s->kind == SOURCE_FILE && !s->seen && !s->gone) {

@@ -18,7 +18,7 @@ static void save(struct console *c)
     const char *path = c->config->storage_file;
     if (!c->dirty || !path[0])
         return;
-    int r = state_save(path, c->sources);
+    int r = places_save(path, c->sources);
     if (r < 0 && !c->save_failed)
         log_error(&c->c.logger, "Cannot store where reading stopped", LOG_STR("path", path),
                   LOG_STR("error", strerror(-r)));
@@ -29,7 +29,7 @@ static void save(struct console *c)
 static void load(struct console *c)
 {
     struct err e;
-    if (c->config->storage_file[0] && state_load(&c->state, c->config->storage_file, &e) < 0)
+    if (c->config->storage_file[0] && places_load(&c->stored, c->config->storage_file, &e) < 0)
         log_warn(&c->c.logger, "Stored places are of no use; beginning anew",
                  LOG_STR("error", e.text));
 }
@@ -38,7 +38,7 @@ static void load(struct console *c)
 
 static bool is_waiting(const struct source *s)
 {
-    return !outbox_empty(&s->outbox) || s->plain->len || s->logs->len;
+    return !sending_empty(&s->sending) || s->plain->len || s->logs->len;
 }
 
 /* Whether there may be something to read. */
@@ -182,7 +182,7 @@ static void close_all(struct console *c)
     while (c->sources) {
         struct source *s = c->sources;
         c->sources = s->next;
-        lost += outbox_done(&s->outbox);
+        lost += sending_done(&s->sending);
         source_close(s);
         source_free(s);
     }

@@ -19,10 +19,10 @@ static int take_batch(void *ctx, struct batch *b)
     struct source *s = ctx;
     uint32_t records = b->records;
     enum signal sig = b->signal;
-    if (outbox_put(&s->outbox, s->owner, b) < 0)
+    if (sending_put(&s->sending, s->owner, b) < 0)
         log_error(&s->owner->c.logger, "Out of memory; records are dropped",
                   LOG_STR("signal", signal_name(sig)), LOG_INT("dropped_items", records));
-    return outbox_empty(&s->outbox) ? 0 : -EAGAIN;
+    return sending_empty(&s->sending) ? 0 : -EAGAIN;
 }
 
 static int take_plain(void *ctx, struct bytes line)
@@ -58,7 +58,7 @@ struct source *source_new(struct console *c, enum source_kind kind, const char *
     s->plain = buf_new(0);
     s->logs = buf_new(0);
     s->rest = buf_new(0);
-    outbox_init(&s->outbox);
+    sending_init(&s->sending);
     source_adopt(s, c);
     return s->path && s->reader && s->plain && s->logs && s->rest ? s : source_free(s);
 }
@@ -66,7 +66,7 @@ struct source *source_new(struct console *c, enum source_kind kind, const char *
 void source_adopt(struct source *s, struct console *c)
 {
     s->owner = c;
-    outbox_reset(&s->outbox);
+    sending_reset(&s->sending);
     if (!s->own_outlet)
         s->outlet = c->output ? output_outlet(c->output) : NULL;
 }
@@ -77,7 +77,7 @@ struct source *source_free(struct source *s)
         return NULL;
     if (s->fd >= 0 && !s->borrowed)
         close(s->fd);
-    outbox_done(&s->outbox);
+    sending_done(&s->sending);
     if (s->own_outlet)
         outlet_free(s->outlet);
     console_reader_free(s->reader);
@@ -157,7 +157,7 @@ bool source_settle(struct source *s, uint64_t *ret_at_ns)
         console_flush(s->reader, false); /* memory was short */
     bool logs = put_logs(s), plain = pass_on(s);
     count(s);
-    bool out = outbox_run(&s->outbox, s->owner, ret_at_ns);
+    bool out = sending_run(&s->sending, s->owner, ret_at_ns);
     if (!plain || !logs)
         lower(ret_at_ns, clock_now_ns() + RETRY_NS);
     if (out && plain && logs)

@@ -78,13 +78,13 @@ static void on_answer(struct ack *a, enum verdict v, const struct outcome *out)
     wake_unref(w);
 }
 
-void outbox_init(struct outbox *o)
+void sending_init(struct sending *o)
 {
     o->first = NULL;
     o->last = &o->first;
 }
 
-static void drop_first(struct outbox *o)
+static void drop_first(struct sending *o)
 {
     struct delivery *d = o->first;
     o->first = d->next;
@@ -104,7 +104,7 @@ static void count(struct console *c, const struct delivery *d, uint32_t refused)
 }
 
 /* The first one was answered. */
-static void settle(struct outbox *o, struct console *c, enum verdict v, const struct outcome *out)
+static void settle(struct sending *o, struct console *c, enum verdict v, const struct outcome *out)
 {
     struct delivery *d = o->first;
     if (v == VERDICT_RETRY) {
@@ -124,7 +124,7 @@ static void settle(struct outbox *o, struct console *c, enum verdict v, const st
     drop_first(o);
 }
 
-static void offer(struct outbox *o, struct console *c)
+static void offer(struct sending *o, struct console *c)
 {
     struct delivery *d = o->first;
     d->wake = wake_ref(c->wake);
@@ -136,7 +136,7 @@ static void offer(struct outbox *o, struct console *c)
     settle(o, c, v, &d->ack.now);
 }
 
-int outbox_put(struct outbox *o, struct console *c, struct batch *b)
+int sending_put(struct sending *o, struct console *c, struct batch *b)
 {
     struct delivery *d;
     if (!c->c.next[b->signal]) { /* no pipeline takes this signal */
@@ -150,7 +150,7 @@ int outbox_put(struct outbox *o, struct console *c, struct batch *b)
     }
     d->ack = (struct ack){.done = on_answer, .owed = ACK_ALL};
     d->b = b;
-    bool first = outbox_empty(o);
+    bool first = sending_empty(o);
     *o->last = d;
     o->last = &d->next;
     if (first)
@@ -158,7 +158,7 @@ int outbox_put(struct outbox *o, struct console *c, struct batch *b)
     return 0;
 }
 
-bool outbox_run(struct outbox *o, struct console *c, uint64_t *ret_at_ns)
+bool sending_run(struct sending *o, struct console *c, uint64_t *ret_at_ns)
 {
     while (o->first) {
         struct delivery *d = o->first;
@@ -178,7 +178,7 @@ bool outbox_run(struct outbox *o, struct console *c, uint64_t *ret_at_ns)
     return true;
 }
 
-void outbox_reset(struct outbox *o)
+void sending_reset(struct sending *o)
 {
     struct delivery *d = o->first, *again;
     if (!d)
@@ -198,7 +198,7 @@ void outbox_reset(struct outbox *o)
     d->pause_ms = 0;
 }
 
-uint64_t outbox_done(struct outbox *o)
+uint64_t sending_done(struct sending *o)
 {
     uint64_t records = 0;
     while (o->first) {
@@ -208,6 +208,6 @@ uint64_t outbox_done(struct outbox *o)
         if (atomic_exchange(&d->state, ABANDONED) != IN_FLIGHT)
             delivery_free(d);
     }
-    outbox_init(o);
+    sending_init(o);
     return records;
 }

@@ -9,14 +9,14 @@
 
 #define STATE_VERSION 1
 
-void state_done(struct state *st)
+void places_done(struct places *st)
 {
     for (size_t i = 0; i < st->n; i++) {
         free(st->files[i].path);
         mark_done(&st->files[i].mark);
     }
     free(st->files);
-    *st = (struct state){0};
+    *st = (struct places){0};
 }
 
 /* ---- reading ---- */
@@ -67,7 +67,7 @@ static int read_file(struct stored_file *f, json_t *o)
     return read_held(&f->mark, json_object_get(o, "held"));
 }
 
-static int read_files(struct state *st, json_t *root)
+static int read_files(struct places *st, json_t *root)
 {
     json_t *list = json_object_get(root, "files");
     size_t n = json_array_size(list);
@@ -84,10 +84,10 @@ static int read_files(struct state *st, json_t *root)
     return r;
 }
 
-int state_load(struct state *st, const char *path, struct err *reterr)
+int places_load(struct places *st, const char *path, struct err *reterr)
 {
     json_error_t e;
-    *st = (struct state){0};
+    *st = (struct places){0};
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     _cleanup_fclose_ FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
     if (!f)
@@ -100,7 +100,7 @@ int state_load(struct state *st, const char *path, struct err *reterr)
     if (r == -EINVAL)
         err_set(reterr, r, "\"%s\" is not a file of stored places", path);
     if (r < 0)
-        state_done(st);
+        places_done(st);
     return r;
 }
 
@@ -151,7 +151,7 @@ static int write_all(int fd, struct bytes b)
     return 0;
 }
 
-int state_save(const char *path, const struct source *sources)
+int places_save(const char *path, const struct source *sources)
 {
     _cleanup_buf_ struct buf *text = buf_new(0);
     _cleanup_free_ char *beside = NULL;
