@@ -313,15 +313,15 @@ static int stop(struct life *life, int signal)
 {
     static uint64_t limit_ns; /* read by a thread that lives as long as the process */
     pthread_t watcher;
+    const uint64_t deadline = stop_deadline(&life->loaded);
+    limit_ns = deadline + HANG_GRACE_NS;
+    if (pthread_create(&watcher, NULL, watch_stop, &limit_ns) == 0)
+        pthread_detach(watcher);
     log_info(NULL, "Received signal from OS",
              LOG_STR("signal", signal == SIGTERM  ? "terminated"
                                : signal == SIGINT ? "interrupt"
                                                   : "hangup"));
     log_info(NULL, "Starting shutdown...");
-    const uint64_t deadline = stop_deadline(&life->loaded);
-    limit_ns = deadline + HANG_GRACE_NS;
-    if (pthread_create(&watcher, NULL, watch_stop, &limit_ns) == 0)
-        pthread_detach(watcher);
     host_set_stopping(life->host, true);
     graph_stop(life->graph, deadline);
     reap_retired(life, true);

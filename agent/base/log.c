@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
+#include <poll.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -14,6 +16,13 @@
 
 #define MAX_OUTPUTS 8
 #define SAMPLE_SLOTS 1024
+#define PATIENCE_MS 1000 /* with a pipe or terminal that takes nothing */
+
+struct log_output {
+    int fd;
+    bool torn;     /* only a part of the last line went out */
+    uint64_t lost; /* lines since the reader stopped; as long as it does, none waits */
+};
 
 struct sample_slot {
     uint64_t reset_ns;
@@ -27,11 +36,14 @@ static struct {
     bool sampling;
     uint64_t tick_ns;
     uint32_t initial, thereafter;
-    int fds[MAX_OUTPUTS];
-    int nfds;
+    struct log_output outputs[MAX_OUTPUTS];
+    int noutputs;
     char *resource, *initial_fields;
     struct sample_slot slots[SAMPLE_SLOTS];
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER, .level = LOG_INFO, .fds = {STDERR_FILENO}, .nfds = 1};
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER,
+           .level = LOG_INFO,
+           .outputs = {{.fd = STDERR_FILENO}},
+           .noutputs = 1};
 
 bool log_enabled(enum log_level level)
 {
@@ -133,16 +145,48 @@ static void render_json(struct buf *b, enum log_level level, const struct logger
     buf_append_str(b, "}\n");
 }
 
-static void write_all(int fd, struct bytes text)
+/* False when nothing was taken in time. What poll() allows, up to PIPE_BUF, does not block. */
+static bool write_all(struct log_output *o, struct bytes text)
 {
     while (text.len) {
-        ssize_t n = write(fd, text.data, text.len);
-        if (n < 0 && errno == EINTR)
+        struct pollfd p = {.fd = o->fd, .events = POLLOUT};
+        if (poll(&p, 1, o->lost ? 0 : PATIENCE_MS) == 0)
+            return false;
+        ssize_t n = write(o->fd, text.data, text.len < PIPE_BUF ? text.len : PIPE_BUF);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (n <= 0)
-            return;
+            return true;
+        o->torn = (size_t)n < text.len;
         text = bytes_of(text.data + n, text.len - (size_t)n);
     }
+    return true;
+}
+
+static bool say_lost(struct log_output *o)
+{
+    _cleanup_buf_ struct buf *b = buf_new(0);
+    const struct log_field fields[] = {LOG_INT("lines", (long long)o->lost), {0}};
+    const struct bytes msg = bytes_str("Log lines were lost: nobody read them");
+    if (!b)
+        return false;
+    if (o->torn)
+        buf_putc(b, '\n');
+    if (state.encoding == LOG_JSON)
+        render_json(b, LOG_WARN, NULL, msg, fields);
+    else
+        render_console(b, LOG_WARN, NULL, msg, false, fields);
+    if (!write_all(o, buf_bytes(b)))
+        return false;
+    o->lost = 0;
+    return true;
+}
+
+/* A reader that stops must not stop the program, which may be about to end. */
+static void put_line(struct log_output *o, struct bytes line)
+{
+    if ((o->lost && !say_lost(o)) || !write_all(o, line))
+        o->lost++;
 }
 
 static uint32_t hash_message(enum log_level level, struct bytes msg)
@@ -178,8 +222,8 @@ static void write_line(struct bytes line)
             return;
         line = buf_bytes(clean);
     }
-    for (int i = 0; i < state.nfds; i++)
-        write_all(state.fds[i], line);
+    for (int i = 0; i < state.noutputs; i++)
+        put_line(&state.outputs[i], line);
 }
 
 static void log_message(enum log_level level, const struct logger *lg, struct bytes msg, bool lines,
@@ -220,24 +264,33 @@ static int open_output(const char *path)
     return fd < 0 ? -errno : fd;
 }
 
-static void close_outputs(int *fds, int n)
+static void close_outputs(const struct log_output *outputs, int n)
 {
     for (int i = 0; i < n; i++)
-        if (fds[i] > STDERR_FILENO)
-            close(fds[i]);
+        if (outputs[i].fd > STDERR_FILENO)
+            close(outputs[i].fd);
 }
 
-static int open_outputs(const char *const *paths, int *fds, int *ret_n)
+/* What is known of the reader of a standard stream stays known at a reload. */
+static struct log_output output_of(int fd)
+{
+    for (int i = 0; i < state.noutputs; i++)
+        if (fd <= STDERR_FILENO && state.outputs[i].fd == fd)
+            return state.outputs[i];
+    return (struct log_output){.fd = fd};
+}
+
+static int open_outputs(const char *const *paths, struct log_output *outputs, int *ret_n)
 {
     static const char *const standard[] = {"stderr", NULL};
     int n = 0;
     for (paths = paths ? paths : standard; *paths && n < MAX_OUTPUTS; paths++) {
         int fd = open_output(*paths);
         if (fd < 0) {
-            close_outputs(fds, n);
+            close_outputs(outputs, n);
             return fd;
         }
-        fds[n++] = fd;
+        outputs[n++] = (struct log_output){.fd = fd};
     }
     *ret_n = n;
     return 0;
@@ -245,14 +298,17 @@ static int open_outputs(const char *const *paths, int *fds, int *ret_n)
 
 int log_configure(const struct log_options *o)
 {
-    int fds[MAX_OUTPUTS], n = 0;
-    int r = open_outputs(o->output_paths, fds, &n);
+    struct log_output outputs[MAX_OUTPUTS];
+    int n = 0;
+    int r = open_outputs(o->output_paths, outputs, &n);
     if (r < 0)
         return r;
     pthread_mutex_lock(&state.lock);
-    close_outputs(state.fds, state.nfds);
-    memcpy(state.fds, fds, sizeof(fds));
-    state.nfds = n;
+    for (int i = 0; i < n; i++)
+        outputs[i] = output_of(outputs[i].fd);
+    close_outputs(state.outputs, state.noutputs);
+    memcpy(state.outputs, outputs, sizeof(outputs));
+    state.noutputs = n;
     atomic_store(&state.level, (int)o->level);
     state.encoding = o->encoding;
     state.sampling = o->sampling;

@@ -17,6 +17,7 @@
 #include "agent/net/server_impl.h"
 
 #define RUNS_PER_WAKE 16
+#define STALLED_NS (25 * NS_PER_MS)
 #define READ_STEP_BYTES (8u << 10)
 
 struct h1_exchange {
@@ -273,9 +274,10 @@ static enum MHD_Result on_request(_unused_ void *cls, struct MHD_Connection *mc,
                                   size_t *len, void **state)
 {
     struct h1_exchange *h = *state;
+    struct conn *c = conn_of(mc);
+    c->loop->mhd_calls++;
     if (h)
         return *len ? take_body(h, data, len) : finish(h);
-    struct conn *c = conn_of(mc);
     h = exchange_new(&h1_carrier, c, sizeof(*h));
     if (!h)
         return MHD_NO;
@@ -295,6 +297,7 @@ static void on_completed(_unused_ void *cls, struct MHD_Connection *mc, void **s
 {
     struct h1_exchange *h = *state;
     struct conn *c = conn_of(mc);
+    c->loop->mhd_calls++;
     if (!h)
         return;
     *state = NULL;
@@ -319,6 +322,7 @@ static void on_connection(void *cls, _unused_ struct MHD_Connection *mc, void **
 {
     struct loop *l = cls;
     struct conn *c = *context;
+    l->mhd_calls++;
     if (why == MHD_CONNECTION_NOTIFY_STARTED) {
         *context = TAKE_PTR(l->adding);
         return;
@@ -406,15 +410,23 @@ void h1_start(struct conn *c)
     l->mhd_dirty = true;
 }
 
-bool h1_run(struct loop *l)
+/* libmicrohttpd never waits while it holds input that it can neither use nor add to, as a line of a
+ * chunk's size that is longer than its buffer. Such a connection has its deadline; until then it is
+ * not worth a processor. */
+void h1_run(struct loop *l)
 {
     MHD_UNSIGNED_LONG_LONG wait_ms;
+    const unsigned calls = l->mhd_calls;
+    l->mhd_at_ns = UINT64_MAX;
     for (int i = 0; i < RUNS_PER_WAKE; i++) {
         MHD_run(l->mhd);
         if (MHD_get_timeout(l->mhd, &wait_ms) != MHD_YES || wait_ms > 0)
-            return false;
+            return;
     }
-    return true;
+    if (l->mhd_calls != calls)
+        l->mhd_dirty = true;
+    else
+        l->mhd_at_ns = clock_now_ns() + STALLED_NS;
 }
 
 void h1_stop(struct loop *l)

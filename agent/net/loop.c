@@ -103,6 +103,7 @@ static int wait_ms(const struct loop *l)
     if (l->mhd_dirty)
         return 0;
     uint64_t at = l->paused && l->resume_at_ns < l->scan_at_ns ? l->resume_at_ns : l->scan_at_ns;
+    at = l->mhd_at_ns < at ? l->mhd_at_ns : at;
     if (at == UINT64_MAX)
         return -1;
     uint64_t now = clock_now_ns();
@@ -121,13 +122,15 @@ static void free_dead(struct loop *l)
 
 static void run_timers(struct loop *l)
 {
-    if (l->scan_at_ns == UINT64_MAX && !l->paused)
+    if (l->scan_at_ns == UINT64_MAX && l->mhd_at_ns == UINT64_MAX && !l->paused)
         return;
     uint64_t now = clock_now_ns();
     if (now >= l->scan_at_ns)
         scan_deadlines(l, now);
     if (l->paused && now >= l->resume_at_ns)
         acceptors_resume(l);
+    if (now >= l->mhd_at_ns)
+        l->mhd_dirty = true;
 }
 
 static void *loop_main(void *arg)
@@ -143,7 +146,7 @@ static void *loop_main(void *arg)
         }
         if (l->mhd_dirty) {
             l->mhd_dirty = false;
-            l->mhd_dirty = h1_run(l) || l->mhd_dirty;
+            h1_run(l);
         }
         run_timers(l);
         free_dead(l);
@@ -166,8 +169,11 @@ static void loop_done(struct loop *l)
 
 static int loop_init(struct loop *l)
 {
-    *l = (struct loop){
-        .epoll_fd = -1, .wake_fd = -1, .wake.event = on_wake, .scan_at_ns = UINT64_MAX};
+    *l = (struct loop){.epoll_fd = -1,
+                       .wake_fd = -1,
+                       .wake.event = on_wake,
+                       .scan_at_ns = UINT64_MAX,
+                       .mhd_at_ns = UINT64_MAX};
     l->tasks_end = &l->tasks;
     pthread_mutex_init(&l->lock, NULL);
     l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

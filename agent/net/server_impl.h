@@ -49,6 +49,8 @@ struct loop {
     struct MHD_Daemon *mhd;     /* made by the first HTTP/1 connection */
     struct conn *adding;        /* being handed to libmicrohttpd right now */
     bool mhd_dirty;             /* a connection was resumed: run it before waiting */
+    unsigned mhd_calls;         /* how often it called us */
+    uint64_t mhd_at_ns;         /* when it is run again without an event; UINT64_MAX = not */
     uint8_t *scratch;           /* SCRATCH_BYTES, made at first use */
     struct buf *out;            /* gathered HTTP/2 output of one wake-up */
     bool stop;
@@ -148,7 +150,7 @@ bool conn_evict(struct loop *l);
 void sniff_start(struct conn *c);
 
 void h1_start(struct conn *c); /* hands the connection to libmicrohttpd */
-bool h1_run(struct loop *l);   /* drives it; true when it wants to run again at once */
+void h1_run(struct loop *l);   /* drives it; sets mhd_dirty or mhd_at_ns when it is to run again */
 void h1_stop(struct loop *l);
 void h2_start(struct conn *c);
 

@@ -223,6 +223,26 @@ def test_slow_clients_do_not_harm_the_others(start):
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.mark.parametrize("rest", [b"0;" + b"a" * 100000, b"0" * 100000], ids=["extension", "zeros"])
+def test_endless_chunk_line_costs_no_processor(start, rest):
+    """A line of a chunk's size longer than any buffer: the connection ends at its deadline and burns nothing until then."""
+    r = Receiver(start, http_keys=", read_timeout: 4s")
+    before = r.descriptors()
+    with socket.create_connection(("127.0.0.1", r.http), 5) as s:
+        s.setblocking(False)
+        s.send(b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n" + rest)
+        wait_until(lambda: r.descriptors() > before, what="the connection")
+        cpu = r.cpu_seconds()
+        time.sleep(1)
+        assert r.cpu_seconds() - cpu < 0.2
+        assert post(r.http, "traces", SPAN)[0] == 200
+        s.settimeout(10)
+        try:
+            assert s.recv(1) == b""
+        except ConnectionResetError:
+            pass  # it left input unread
+
+
 def test_few_descriptors(start, tmp_path):
     """With 64 descriptors and 200 connections: no spin, the file is written, and it recovers."""
     r = Receiver(lambda config, **kw: _limited(start, config, tmp_path, **kw))

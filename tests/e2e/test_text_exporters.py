@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import MOTEL, free_port, post, span_request, wait_until
+from conftest import MOTEL, connects, free_port, post, span_request, wait_until
 
 CONFIG = """
 receivers: {{otlp: {{protocols: {{http: {{endpoint: "127.0.0.1:{port}"}}}}}}}}
@@ -98,3 +98,24 @@ def test_debug_writes_files_and_stdout(start, verbosity):
     assert text.startswith('Traces\t{"resource spans": 1, "spans": 1}\n')
     assert (SPAN["traceId"] in text) == (verbosity != "basic")
     assert ("Kind           : Server" in text) == (verbosity == "detailed")
+
+
+def test_stderr_that_nobody_reads_holds_nothing_up(tmp_path):
+    """Log lines are lost, not requests, and a stop still ends in time."""
+    port = free_port()
+    path = tmp_path / "config.yaml"
+    path.write_text(config(port, "debug: {verbosity: detailed}", "debug") + "motel: {shutdown_timeout: 2s}\n")
+    reader, writer = os.pipe()
+    p = subprocess.Popen([MOTEL, "--config", str(path)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=writer)
+    os.close(writer)
+    try:
+        wait_until(lambda: connects(port))
+        body = traces(*[SPAN] * 50)
+        assert [post_json(port, "traces", body) for _ in range(50)] == [200] * 50  # far more text than a pipe holds
+        p.send_signal(signal.SIGTERM)
+        assert p.wait(6) == 0
+    finally:
+        if p.poll() is None:
+            p.kill()
+            p.wait()
+        os.close(reader)
