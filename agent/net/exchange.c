@@ -11,6 +11,8 @@
 
 /* The exchange whose callback runs on this thread: its reply needs no detour. */
 static __thread struct http_exchange *in_callback;
+/* Bytes of bodies that no service has taken yet. */
+static atomic_size_t receiving;
 
 void *exchange_new(const struct carrier *carrier, struct conn *c, size_t size)
 {
@@ -33,11 +35,24 @@ void *exchange_new(const struct carrier *carrier, struct conn *c, size_t size)
     return x;
 }
 
+/* What was received is somebody else's now, or nobody's. */
+static struct buf *release_body(struct http_exchange *x)
+{
+    atomic_fetch_sub(&receiving, x->receiving);
+    x->receiving = 0;
+    return TAKE_PTR(x->body);
+}
+
+static void drop_body(struct http_exchange *x)
+{
+    buf_unref(release_body(x));
+}
+
 static void exchange_unref(struct http_exchange *x)
 {
     if (atomic_fetch_sub(&x->refs, 1) != 1)
         return;
-    buf_unref(x->body);
+    drop_body(x);
     buf_unref(x->late.body);
     free(x->late_headers);
     free(x->late_trailers);
@@ -92,11 +107,10 @@ static void reply_text(struct http_exchange *x, int status, const char *text, bo
     http_reply(x, status, headers, 1, body, NULL, 0, close);
 }
 
-static void reply_unavailable(struct http_exchange *x)
+static void reply_unavailable(struct http_exchange *x, const char *why)
 {
-    const struct http_header_out grpc[] = {{"content-type", "application/grpc"},
-                                           {"grpc-status", "14"},
-                                           {"grpc-message", "the server is stopping"}};
+    const struct http_header_out grpc[] = {
+        {"content-type", "application/grpc"}, {"grpc-status", "14"}, {"grpc-message", why}};
     if (x->grpc)
         http_reply(x, 200, grpc, 3, NULL, NULL, 0, false);
     else
@@ -133,7 +147,7 @@ void exchange_headers(struct http_exchange *x)
     if (has_service(x))
         x->limit = x->service->svc.headers(x->service->svc.ctx, x);
     else
-        reply_unavailable(x);
+        reply_unavailable(x, "the server is stopping");
     in_callback = outer;
 }
 
@@ -144,38 +158,64 @@ void exchange_request(struct http_exchange *x)
     if (has_service(x))
         x->service->svc.request(x->service->svc.ctx, x);
     else
-        reply_unavailable(x);
+        reply_unavailable(x, "the server is stopping");
     in_callback = outer;
 }
 
 void exchange_too_large(struct http_exchange *x)
 {
     struct http_exchange *outer = enter(x);
-    x->body = buf_unref(x->body);
+    drop_body(x);
     x->handed = true;
     if (has_service(x))
         x->service->svc.too_large(x->service->svc.ctx, x);
     else
-        reply_unavailable(x);
+        reply_unavailable(x, "the server is stopping");
     in_callback = outer;
 }
 
-int exchange_body_append(struct http_exchange *x, const void *data, size_t len)
+/* Room for `len` more bytes, and for some of those that are announced. */
+static int make_room(struct http_exchange *x, size_t len)
+{
+    struct buf *b = x->body;
+    size_t want = len;
+    if (b->cap - b->len >= len)
+        return 0;
+    if (x->announced > b->len && x->announced <= x->limit) {
+        size_t left = x->announced - b->len,
+               step = b->len > BODY_STEP_BYTES ? b->len : BODY_STEP_BYTES;
+        want = left < step ? left : step;
+    }
+    size_t before = b->cap;
+    int r = buf_reserve(b, want > len ? want : len);
+    x->receiving += b->cap - before;
+    size_t all = atomic_fetch_add(&receiving, b->cap - before);
+    return r < 0 ? r : all > RECEIVING_MAX_BYTES ? -ENOBUFS : 0;
+}
+
+static int append(struct http_exchange *x, const void *data, size_t len)
 {
     if (!x->body && !(x->body = buf_new(x->limit ? x->limit : 1)))
         return -ENOMEM;
-    struct buf *b = x->body;
-    if (len > x->limit - b->len)
+    if (len > x->limit - x->body->len)
         return -EMSGSIZE;
-    if (b->cap - b->len < len && x->announced > b->len && x->announced <= x->limit) {
-        size_t want = x->announced - b->len,
-               step = b->len > BODY_STEP_BYTES ? b->len : BODY_STEP_BYTES;
-        want = want < step ? want : step;
-        int r = buf_reserve(b, want > len ? want : len);
-        if (r < 0)
-            return r;
+    int r = make_room(x, len);
+    return r < 0 ? r : buf_append(x->body, data, len);
+}
+
+bool exchange_body_append(struct http_exchange *x, const void *data, size_t len)
+{
+    int r = append(x, data, len);
+    if (r == -EMSGSIZE) {
+        exchange_too_large(x);
+    } else if (r < 0) {
+        struct http_exchange *outer = enter(x);
+        drop_body(x);
+        x->handed = true;
+        reply_unavailable(x, "too much is being received");
+        in_callback = outer;
     }
-    return buf_append(b, data, len);
+    return r == 0;
 }
 
 /* ---- replies ---- */
@@ -343,7 +383,7 @@ uint64_t http_announced(const struct http_exchange *x)
 
 struct buf *http_take_body(struct http_exchange *x)
 {
-    return TAKE_PTR(x->body);
+    return release_body(x);
 }
 
 void *http_user(const struct http_exchange *x)

@@ -19,6 +19,8 @@
 #define RUNS_PER_WAKE 16
 #define STALLED_NS (25 * NS_PER_MS)
 #define READ_STEP_BYTES (8u << 10)
+#define PEER_ENDED_NS (100 * NS_PER_MS)
+#define MAX_POKES 20
 
 struct h1_exchange {
     struct http_exchange x; /* first */
@@ -211,6 +213,8 @@ static struct bytes path_of(const char *url)
 
 static void body_deadline(struct conn *c, bool first)
 {
+    if (c->peer_ended)
+        return;
     if (first || c->limits.read_timeout_ns <= 0)
         conn_deadline(c, clock_now_ns() + timeout_ns(c->limits.read_timeout_ns));
 }
@@ -235,19 +239,11 @@ static enum MHD_Result begin(struct conn *c, struct h1_exchange *h)
 
 static enum MHD_Result take_body(struct h1_exchange *h, const char *data, size_t *len)
 {
-    struct conn *c = h->x.conn;
-    body_deadline(c, false);
-    if (!h->discard) {
-        int r = exchange_body_append(&h->x, data, *len);
-        if (r < 0) {
-            h->early = true;
-            if (r == -EMSGSIZE)
-                exchange_too_large(&h->x);
-            else
-                exchange_reply_text(&h->x, 503, "503 out of memory", true);
-            return answer_early(h);
-        }
-    }
+    body_deadline(h->x.conn, false);
+    h->early = true; /* an answer from here on is one in the middle of the body */
+    if (!h->discard && !exchange_body_append(&h->x, data, *len))
+        return answer_early(h);
+    h->early = false;
     *len = 0;
     return MHD_YES;
 }
@@ -256,7 +252,7 @@ static enum MHD_Result finish(struct h1_exchange *h)
 {
     if (h->aborted)
         return MHD_NO;
-    if (!h->response && !h->requested) {
+    if (!exchange_has_reply(&h->x) && !h->requested) {
         h->requested = true;
         h->x.conn->deadline_ns = UINT64_MAX; /* the time until the answer is the service's */
         exchange_request(&h->x);
@@ -308,7 +304,7 @@ static void on_completed(_unused_ void *cls, struct MHD_Connection *mc, void **s
     h->response = NULL;
     h->raw = NULL;
     exchange_release(&h->x);
-    if (c->draining)
+    if (c->draining || c->peer_ended)
         shutdown(c->fd, SHUT_RDWR);
     else /* a client may idle, then has its time for a head; where the head begins is not shown to
             us */
@@ -329,6 +325,7 @@ static void on_connection(void *cls, _unused_ struct MHD_Connection *mc, void **
     }
     if (!c)
         return;
+    loop_unwatch(l, c->fd);
     int fd = c->linger && !c->draining ? fcntl(c->fd, F_DUPFD_CLOEXEC, 3) : -1;
     if (fd < 0) {
         conn_forget(c); /* libmicrohttpd closes the descriptor after this */
@@ -339,12 +336,35 @@ static void on_connection(void *cls, _unused_ struct MHD_Connection *mc, void **
     conn_linger(c);
 }
 
-static void h1_expired(struct conn *c, _unused_ uint64_t now_ns)
+static bool is_requested(const struct conn *c)
+{
+    return c->x && h1_of(c->x)->requested;
+}
+
+static void h1_expired(struct conn *c, uint64_t now_ns)
 {
     c->deadline_ns = UINT64_MAX;
+    if (c->peer_ended && !is_requested(c) && c->pokes++ < MAX_POKES) {
+        shutdown(c->fd, SHUT_RD); /* an event, and what has arrived can still be read */
+        conn_deadline(c, now_ns + PEER_ENDED_NS);
+        return;
+    }
     if (c->x)
         conn_abortive(c);
     shutdown(c->fd, SHUT_RDWR); /* libmicrohttpd sees the end and closes */
+}
+
+/*
+ * The peer sends no more. libmicrohttpd would miss it when it came together with data
+ * (edge-triggered, and a short read counts as the end of what there is), so it is told again a
+ * moment later. A request that is whole gets its answer first.
+ */
+static void h1_event(struct watch *w, _unused_ uint32_t events)
+{
+    struct conn *c = container_of(w, struct conn, watch);
+    c->peer_ended = true;
+    if (!is_requested(c))
+        conn_deadline(c, clock_now_ns() + PEER_ENDED_NS);
 }
 
 static void h1_drain(struct conn *c)
@@ -400,7 +420,8 @@ void h1_start(struct conn *c)
         conn_close(c);
         return;
     }
-    loop_unwatch(l, c->fd);
+    c->watch.event = h1_event;
+    loop_rewatch(l, c->fd, EPOLLRDHUP | EPOLLET, &c->watch);
     conn_charge(c, sizeof(*c) + H1_MEMORY_BYTES);
     c->ops = &h1_ops;
     l->adding = c;

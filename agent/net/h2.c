@@ -11,6 +11,7 @@
 #define CONN_WINDOW_BYTES (4 << 20)
 #define FRAME_BYTES (256u << 10)
 #define DEFAULT_STREAMS 100
+#define KEEP_OUT_BYTES (64u << 10)
 #define MAX_PING_STRIKES 2
 #define IDLE_PING_NS (7200 * NS_PER_S) /* pings that an idle client may always send */
 #define EARLY_REPLY_NS (10 * NS_PER_S) /* how long the rest of an answered request is read away */
@@ -117,7 +118,10 @@ static int pump(struct h2_conn *h)
 
 void h2_flush(struct h2_conn *h)
 {
+    struct loop *l = h->c->loop;
     int r = pump(h);
+    if (l->out && l->out->cap > KEEP_OUT_BYTES) /* after an unusually large answer */
+        l->out = buf_unref(l->out);
     if (r < 0) {
         h2_close(h, false);
         return;
@@ -281,6 +285,14 @@ static uint64_t idle_at(const struct h2_conn *h)
         at = earlier(at, h->idle_since_ns + (idle > 0 ? (uint64_t)idle : DEFAULT_IDLE_NS));
     }
     return at;
+}
+
+void h2_became_idle(struct h2_conn *h)
+{
+    h->idle_since_ns = clock_now_ns();
+    uint64_t at = idle_at(h);
+    if (at < h->c->deadline_ns)
+        conn_deadline(h->c, at);
 }
 
 static void schedule(struct h2_conn *h)

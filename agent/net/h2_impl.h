@@ -55,6 +55,7 @@ int h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void 
 /* A HEADERS or DATA frame is complete. */
 void h2_stream_frame(struct h2_conn *h, const nghttp2_frame *frame);
 void h2_stream_free(struct h2_stream *s); /* the connection ends */
+void h2_became_idle(struct h2_conn *h);   /* the last stream ended */
 void h2_flush(struct h2_conn *h);         /* sends what nghttp2 has; may close the connection */
 
 #endif

@@ -1,7 +1,6 @@
 /* HTTP/2 streams: header rules, bodies, gRPC messages, replies. */
 #include "agent/net/h2_impl.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "agent/base/clock.h"
@@ -317,15 +316,6 @@ static size_t take_prefix(struct h2_stream *s, struct bytes in)
     return n;
 }
 
-static void append(struct h2_stream *s, struct bytes in)
-{
-    int r = exchange_body_append(&s->x, in.data, in.len);
-    if (r == -EMSGSIZE)
-        exchange_too_large(&s->x);
-    else if (r < 0)
-        reset(s, NGHTTP2_INTERNAL_ERROR);
-}
-
 static void take_grpc(struct h2_stream *s, struct bytes in)
 {
     if (s->prefix_len < GRPC_PREFIX_BYTES) {
@@ -337,9 +327,9 @@ static void take_grpc(struct h2_stream *s, struct bytes in)
     size_t have = s->x.body ? s->x.body->len : 0, left = (size_t)s->x.announced - have;
     if (in.len > left)
         in.len = left;
-    if (in.len)
-        append(s, in);
-    if (in.len == left && !s->discard)
+    if (in.len && !exchange_body_append(&s->x, in.data, in.len))
+        return;
+    if (in.len == left)
         on_whole(s);
 }
 
@@ -361,7 +351,7 @@ int h2_on_data(nghttp2_session *session, _unused_ uint8_t flags, int32_t stream_
     } else if (s->has_length && s->received > s->x.announced) {
         reset(s, NGHTTP2_PROTOCOL_ERROR);
     } else {
-        append(s, bytes_of(data, len));
+        exchange_body_append(&s->x, data, len);
     }
     return 0;
 }
@@ -425,7 +415,7 @@ void h2_stream_free(struct h2_stream *s)
     if (s->next)
         s->next->prev = s->prev;
     if (--h->nstreams == 0)
-        h->idle_since_ns = clock_now_ns();
+        h2_became_idle(h);
     s->head = buf_unref(s->head);
     s->out = buf_unref(s->out);
     free(TAKE_PTR(s->trailers));

@@ -21,6 +21,7 @@
 #define SCRATCH_BYTES (256u << 10)    /* read buffer, one a loop */
 #define DISCARD_KEEP_BYTES (64u << 10)   /* a refused body up to this is read away and the connection kept */
 #define DISCARD_MAX_BYTES (16u << 20)    /* of a refused HTTP/2 stream, before it is reset */
+#define RECEIVING_MAX_BYTES ((size_t)256 << 20)  /* of bodies that are not whole yet, all connections together */
 #define DEFAULT_TIMEOUT_NS (60ull * 1000000000)
 #define DEFAULT_IDLE_NS (65ull * 1000000000) /* above the 60 s at which metrics are usually exported */
 
@@ -88,7 +89,8 @@ struct listener {
     pthread_mutex_t lock; /* service, settings, counts */
     pthread_cond_t changed;
     int fd;
-    bool serving, stopping, tls_warned;
+    bool serving, tls_warned;
+    atomic_bool stopping;
     struct server_settings settings;
     char *endpoint, *transport, *unix_path;
     char address[128];
@@ -125,7 +127,8 @@ struct conn {
         struct sockaddr_in6 in6;
     } peer;
     socklen_t peer_len;
-    bool draining, linger;
+    bool draining, linger, peer_ended;
+    uint8_t pokes; /* HTTP/1: how often libmicrohttpd was told that the peer ended */
     size_t charged;
     void *proto; /* struct h2_session, or HTTP/1's struct MHD_Connection */
     struct http_exchange *x; /* HTTP/1: the request under way */
@@ -191,6 +194,7 @@ struct http_exchange { /* first member of the carrier's struct */
     void *user;
     struct bytes method, path;
     struct buf *body;
+    size_t receiving; /* its share of RECEIVING_MAX_BYTES */
     uint64_t announced;
     size_t limit;
     char peer_text[64];
@@ -206,8 +210,8 @@ void exchange_too_large(struct http_exchange *x);
 /* Replied, perhaps on another thread and still on its way; the carrier has the reply. */
 static inline bool exchange_replied(const struct http_exchange *x) { return atomic_load(&x->phase) != PHASE_OPEN; }
 static inline bool exchange_has_reply(const struct http_exchange *x) { return x->reply_seen; }
-/* Appends to the body, which grows towards `announced`: 0, -EMSGSIZE past the limit, -ENOMEM. */
-int exchange_body_append(struct http_exchange *x, const void *data, size_t len);
+/* Appends to the body, which grows towards `announced`. False when that cannot be; then the request was answered. */
+bool exchange_body_append(struct http_exchange *x, const void *data, size_t len);
 /* Replies of the server itself, on the loop thread. */
 void exchange_reply_text(struct http_exchange *x, int status, const char *text, bool close);
 void exchange_reply_headers(struct http_exchange *x, int status, const struct http_header_out *headers, unsigned n);

@@ -441,6 +441,40 @@ static void test_client_leaves(void **state)
     close_world(&w);
 }
 
+/* A client that ends its side at once, as simple ones do, gets its answer, and nothing waits for it
+ * afterwards. */
+static void test_half_close(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *request, *answer; /* NULL = none */
+    } rows[] = {
+        {HEAD("/x") "Content-Length: 3\r\n\r\nabc", "hello"},
+        {HEAD("/late") "Content-Length: 3\r\n\r\nabc", "late"},
+        {"GET /x HTTP/1.0\r\n\r\n", "hello"},
+        {HEAD("/x") "Content-Length: 0\r\n\r\n" HEAD("/late") "Content-Length: 0\r\n\r\n", "late"},
+        {HEAD("/x") "Content-Length: 30\r\n\r\nabc", NULL},
+        {HEAD("/x") "Content-Le", NULL},
+        {"", NULL},
+    };
+    struct world w;
+    open_world(&w, (struct server_settings){0});
+    for (size_t i = 0; i < ARRAY_SIZE(rows) * 5; i++) {
+        size_t k = i % ARRAY_SIZE(rows);
+        uint64_t start = clock_now_ns();
+        int fd = connect_world(&w);
+        assert_true(send(fd, rows[k].request, strlen(rows[k].request), 0) >= 0);
+        shutdown(fd, SHUT_WR);
+        struct raw_result r = raw_talk(fd, bytes_of("", 0), NULL, 0, 3000);
+        if (r.end != RAW_CLOSED || clock_now_ns() - start > 2 * NS_PER_S ||
+            (rows[k].answer ? !raw_has(r.got, rows[k].answer) : r.got->len > 0))
+            fail_msg("row %zu: end %d, %s", k, r.end, buf_str(r.got));
+        buf_unref(r.got);
+        close(fd);
+    }
+    close_world(&w);
+}
+
 /* ---- deadlines ---- */
 
 static struct server_settings quick(void)
@@ -621,6 +655,43 @@ static void test_too_many_connections(void **state)
     close(down[0]);
     close(up[0]);
     close(up[1]);
+}
+
+/* How many connections have something to read, or ended. */
+static unsigned count_answered(const int *fds, size_t n)
+{
+    unsigned answered = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct pollfd p = {fds[i], POLLIN, 0};
+        answered += poll(&p, 1, 0) == 1;
+    }
+    return answered;
+}
+
+/* Bodies that are not whole yet share one budget: beyond it requests are asked to come again. */
+static void test_many_half_bodies(void **state)
+{
+    (void)state;
+    struct world w;
+    int fds[270];
+    open_world(&w, (struct server_settings){0});
+    _cleanup_buf_ struct buf *most =
+        with_body(HEAD("/x") "Content-Length: 1048576\r\n\r\n", LIMIT - 1);
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+        fds[i] = connect_world(&w);
+        struct raw_result r = raw_talk(fds[i], buf_bytes(most), NULL, 0, 5);
+        buf_unref(r.got);
+    }
+    assert_soon(count_answered(fds, ARRAY_SIZE(fds)) > 0);
+    assert_in_range(count_answered(fds, ARRAY_SIZE(fds)), 1, 30);
+    assert_in_range(mem_used(), 200u << 20, 300u << 20);
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+        close(fds[i]);
+    assert_soon(mem_used() < 16u << 20);
+    struct raw_result r = say(&w, GOOD, NULL);
+    assert_true(raw_has(r.got, "200 OK"));
+    buf_unref(r.got);
+    close_world(&w);
 }
 
 /* ---- life ---- */
@@ -887,10 +958,12 @@ int main(void)
         cmocka_unit_test(test_late_answers),
         cmocka_unit_test(test_large_answer),
         cmocka_unit_test(test_client_leaves),
+        cmocka_unit_test(test_half_close),
         cmocka_unit_test(test_slow_clients),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_reader_that_does_not_read),
         cmocka_unit_test(test_head_too_large),
+        cmocka_unit_test(test_many_half_bodies),
         cmocka_unit_test(test_stop_waits_for_requests),
         cmocka_unit_test(test_stop_cuts_at_the_deadline),
         cmocka_unit_test(test_taking_over),
