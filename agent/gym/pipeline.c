@@ -7,6 +7,7 @@
 #include "agent/config/tree.h"
 
 #define SOURCE "--gym-config"
+#define MIN_INTERVAL_NS 10000000 /* the receiver samples no faster */
 
 static const struct cfg_pos nowhere = {.file = SOURCE};
 static const char *const signals[SIGNAL_COUNT] = {"traces", "metrics", "logs"};
@@ -92,6 +93,12 @@ static bool has_signal(const struct maker *m, enum signal s)
         [SIGNAL_LOGS] = GYM_LOGS_ENABLED,
     };
     return is_on(m, switches[s]);
+}
+
+/* Whether motel is to measure the memory of the servers. As in Gym that is a metric. */
+static bool has_memory(const struct maker *m)
+{
+    return is_on(m, GYM_MEMORY_ENABLED) && has_signal(m, SIGNAL_METRICS);
 }
 
 static bool to_console(const struct maker *m)
@@ -222,12 +229,23 @@ static void add_exporter(struct maker *m, struct cfg_value *exporters, enum sign
 
 /* ---- the rest ---- */
 
+static void add_memory(struct maker *m, struct cfg_value *receivers)
+{
+    const struct gym_value *seconds = &m->t->fields[GYM_MEMORY_INTERVAL];
+    const double ns = seconds->number * 1e9;
+    char text[32];
+    cfg_format_duration(ns > MIN_INTERVAL_NS ? (int64_t)ns : MIN_INTERVAL_NS, text);
+    add_text(m, add_map(m, receivers, "gym_memory"), "interval", seconds->pos, text);
+}
+
 static void add_receivers(struct maker *m, struct cfg_value *root)
 {
-    struct cfg_value *protocols =
-        add_map(m, add_map(m, add_map(m, root, "receivers"), "otlp"), "protocols");
+    struct cfg_value *receivers = add_map(m, root, "receivers"),
+                     *protocols = add_map(m, add_map(m, receivers, "otlp"), "protocols");
     add_text(m, add_map(m, protocols, "grpc"), "endpoint", nowhere, "127.0.0.1:4317");
     add_text(m, add_map(m, protocols, "http"), "endpoint", nowhere, "127.0.0.1:4318");
+    if (has_memory(m))
+        add_memory(m, receivers);
 }
 
 static void add_processors(struct maker *m, struct cfg_value *root)
@@ -256,7 +274,9 @@ static void add_service(struct maker *m, struct cfg_value *root)
         if (!has_signal(m, (enum signal)s))
             continue;
         struct cfg_value *p = add_map(m, pipelines, signals[s]);
-        add_words(m, p, "receivers", (const char *const[]){"otlp", NULL});
+        const bool memory = s == SIGNAL_METRICS && has_memory(m);
+        add_words(m, p, "receivers",
+                  (const char *const[]){"otlp", memory ? "gym_memory" : NULL, NULL});
         add_words(m, p, "processors",
                   (const char *const[]){"gym", to_console(m) ? NULL : "batch", NULL});
         add_words(m, p, "exporters", (const char *const[]){exporter_id(m, (enum signal)s), NULL});

@@ -98,6 +98,16 @@ static void fail(struct reader *r, struct cfg_pos pos, const struct field *f, co
     r->failed = true;
 }
 
+/* `p`; a report when there was no memory for it. */
+static char *checked(struct reader *r, char *p)
+{
+    if (!p) {
+        cfg_error(r->errs, (struct cfg_pos){0}, "", "out of memory");
+        r->failed = true;
+    }
+    return p;
+}
+
 /* ---- a text as the value of a field ---- */
 
 static bool is_one_of(const char *text, const char *const *words)
@@ -187,7 +197,7 @@ static const char *trimmed(struct reader *r, const char *text)
     size_t len = strlen(text);
     while (len && isspace((unsigned char)text[len - 1]))
         len--;
-    return len ? arena_strndup(r->arena, text, len) : NULL;
+    return len ? checked(r, arena_strndup(r->arena, text, len)) : NULL;
 }
 
 /* ---- the sources ---- */
@@ -207,7 +217,8 @@ static bool take_variable(struct reader *r, const struct field *f, const char *n
     const char *text = raw ? trimmed(r, raw) : NULL;
     if (!text)
         return false;
-    *ret = (struct gym_value){.text = text, .pos = {.file = arena_strdup(r->arena, name)}};
+    *ret =
+        (struct gym_value){.text = text, .pos = {.file = checked(r, arena_strdup(r->arena, name))}};
     if (!parse(r, f, ret))
         set_default(r, f, ret);
     return true;
@@ -242,7 +253,8 @@ static bool take_scalar(struct reader *r, const struct field *f, const struct cf
     const bool number = v->type == CFG_INT || v->type == CFG_DOUBLE;
     *ret = (struct gym_value){.text = v->text, .pos = v->pos};
     if (f->kind == KIND_SECONDS && number) /* however it is written */
-        ret->text = arena_printf(r->arena, "%.15g", v->type == CFG_INT ? (double)v->i : v->d);
+        ret->text =
+            checked(r, arena_printf(r->arena, "%.15g", v->type == CFG_INT ? (double)v->i : v->d));
     return ret->text && parse(r, f, ret);
 }
 

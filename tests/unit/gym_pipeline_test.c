@@ -153,6 +153,31 @@ static const struct {
      "gym\"],\"processors\":[\"gym\",\"batch\"],\"receivers\":[\"otlp\"]},"
      "\"traces\":{\"exporters\":[\"otlp_grpc/"
      "gym_traces\"],\"processors\":[\"gym\",\"batch\"],\"receivers\":[\"otlp\"]}}"},
+    /* memory profiling is a metric */
+    {"telemetry: {enabled: true, exporter: console, memory_profiling: {enabled: true}}",
+     {0},
+     "receivers::gym_memory",
+     "{\"interval\":\"1s\"}"},
+    {"telemetry: {enabled: true, exporter: console, memory_profiling: {enabled: true, "
+     "interval_seconds: 0.25}}",
+     {0},
+     "receivers::gym_memory",
+     "{\"interval\":\"250ms\"}"},
+    {"telemetry: {enabled: true, exporter: console, memory_profiling: {enabled: true, "
+     "interval_seconds: 1e-6}}",
+     {0},
+     "receivers::gym_memory",
+     "{\"interval\":\"10ms\"}"},
+    {"telemetry: {enabled: true, exporter: console, memory_profiling: {enabled: true}}",
+     {0},
+     "service::pipelines",
+     "{\"metrics\":{\"exporters\":[\"console\"],\"processors\":[\"gym\"],\"receivers\":[\"otlp\","
+     "\"gym_memory\"]},"
+     "\"traces\":{\"exporters\":[\"console\"],\"processors\":[\"gym\"],\"receivers\":[\"otlp\"]}}"},
+    {"telemetry: {enabled: true, exporter: console, metrics_enabled: false}",
+     {"NEMO_LENS_MEMORY_PROFILING_ENABLED=on"},
+     "receivers::gym_memory",
+     "absent"},
     /* the signals that are on, and what the processor gets */
     {"telemetry: {enabled: true, exporter: console, traces_enabled: false, metrics_enabled: no, "
      "logs_enabled: 1}",
