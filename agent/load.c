@@ -67,7 +67,10 @@ static int bind(const struct command_line *cl, struct config *c, struct loaded *
 
 int load(const struct command_line *cl, struct loaded *ret, struct cfg_errors *errs)
 {
-    struct gym_source gym = {cl->gym_configs, cl->ngym_configs, environ, NULL, NULL};
+    struct gym_source gym = {.files = cl->gym_configs,
+                             .nfiles = cl->ngym_configs,
+                             .environment = environ,
+                             .read_stdin = !isatty(STDIN_FILENO)};
     *ret = (struct loaded){0};
     struct config *c = ret->config = read_sources(cl, &gym, errs);
     if (!c)

@@ -16,6 +16,7 @@ static const char *const signals[SIGNAL_COUNT] = {"traces", "metrics", "logs"};
 struct maker {
     struct arena *a;
     const struct gym_telemetry *t;
+    bool read_stdin;
     struct cfg_errors *errs;
     bool failed;
 };
@@ -72,10 +73,17 @@ static void add_words(struct maker *m, struct cfg_value *parent, const char *key
         add_text(m, list, NULL, nowhere, *words);
 }
 
+static void add_bool(struct maker *m, struct cfg_value *parent, const char *key, struct cfg_pos pos,
+                     bool on)
+{
+    const char *text = on ? "true" : "false";
+    add(m, parent, key, pos, made(m, cfg_new_plain(m->a, pos, text, strlen(text))));
+}
+
 static void add_switch(struct maker *m, struct cfg_value *parent, const char *key,
                        const struct gym_value *v)
 {
-    add(m, parent, key, v->pos, made(m, cfg_new_plain(m->a, v->pos, v->text, strlen(v->text))));
+    add_bool(m, parent, key, v->pos, v->on);
 }
 
 /* ---- what the settings say ---- */
@@ -238,12 +246,21 @@ static void add_memory(struct maker *m, struct cfg_value *receivers)
     add_text(m, add_map(m, receivers, "gym_memory"), "interval", seconds->pos, text);
 }
 
+/* What is no telemetry stays on the terminal. */
+static void add_console(struct maker *m, struct cfg_value *receivers)
+{
+    struct cfg_value *console = add_map(m, receivers, "console");
+    add_bool(m, console, "stdin", nowhere, m->read_stdin);
+    add_bool(m, console, "passthrough", nowhere, true);
+}
+
 static void add_receivers(struct maker *m, struct cfg_value *root)
 {
     struct cfg_value *receivers = add_map(m, root, "receivers"),
                      *protocols = add_map(m, add_map(m, receivers, "otlp"), "protocols");
     add_text(m, add_map(m, protocols, "grpc"), "endpoint", nowhere, "127.0.0.1:4317");
     add_text(m, add_map(m, protocols, "http"), "endpoint", nowhere, "127.0.0.1:4318");
+    add_console(m, receivers);
     if (has_memory(m))
         add_memory(m, receivers);
 }
@@ -276,17 +293,17 @@ static void add_service(struct maker *m, struct cfg_value *root)
         struct cfg_value *p = add_map(m, pipelines, signals[s]);
         const bool memory = s == SIGNAL_METRICS && has_memory(m);
         add_words(m, p, "receivers",
-                  (const char *const[]){"otlp", memory ? "gym_memory" : NULL, NULL});
+                  (const char *const[]){"otlp", "console", memory ? "gym_memory" : NULL, NULL});
         add_words(m, p, "processors",
                   (const char *const[]){"gym", to_console(m) ? NULL : "batch", NULL});
         add_words(m, p, "exporters", (const char *const[]){exporter_id(m, (enum signal)s), NULL});
     }
 }
 
-struct cfg_value *gym_pipeline(struct arena *a, const struct gym_telemetry *t,
+struct cfg_value *gym_pipeline(struct arena *a, const struct gym_telemetry *t, bool read_stdin,
                                struct cfg_errors *errs)
 {
-    struct maker m = {a, t, errs, false};
+    struct maker m = {a, t, read_stdin, errs, false};
     const size_t before = errs->n + errs->dropped;
     struct cfg_value *root = made(&m, cfg_new(a, CFG_MAP, nowhere));
     add_receivers(&m, root);

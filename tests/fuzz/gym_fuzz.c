@@ -24,7 +24,7 @@ static struct cfg_value *make(void *ctx, struct arena *a, struct cfg_errors *err
     const struct cfg_value *v = cfg_yaml_parse(a, "gym.yaml", b->text, strlen(b->text), errs, NULL);
     if (!v || gym_telemetry_read(a, v, environment, errs, &b->t) < 0)
         return NULL;
-    return gym_pipeline(a, &b->t, errs);
+    return gym_pipeline(a, &b->t, true, errs);
 }
 
 static void check_text(const struct config *c, const char *path, const struct gym_value *v)

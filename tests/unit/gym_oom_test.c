@@ -65,7 +65,7 @@ static void write_config(const char *path)
 static bool run(const char *path)
 {
     struct cfg_errors errs = {0};
-    struct gym_source source = {&path, 1, environment, NULL, NULL};
+    struct gym_source source = {.files = &path, .nfiles = 1, .environment = environment};
     struct config *c =
         config_load(&(struct config_source){.make = gym_source_make, .ctx = &source}, 1, &errs);
     const bool loaded = c != NULL;
