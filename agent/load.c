@@ -70,7 +70,7 @@ int load(const struct command_line *cl, struct loaded *ret, struct cfg_errors *e
     struct gym_source gym = {.files = cl->gym_configs,
                              .nfiles = cl->ngym_configs,
                              .environment = environ,
-                             .read_stdin = !isatty(STDIN_FILENO)};
+                             .read_stdin = cl->command != COMMAND_JOB && !isatty(STDIN_FILENO)};
     *ret = (struct loaded){0};
     struct config *c = ret->config = read_sources(cl, &gym, errs);
     if (!c)

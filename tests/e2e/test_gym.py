@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from conftest import HERE, MOTEL, ROOT, SIGNALS, free_port, records, wait_until
+from test_otlp_exporters import certificates, https_sink, tls_grpc_sink  # noqa: F401 (certificates is a fixture)
 
 FREE = re.compile("^(NEMO_|OTEL_|SLURM_JOB_ID)")
 CLEAN = {k: v for k, v in os.environ.items() if not FREE.match(k)}
@@ -81,6 +82,24 @@ def test_a_program_of_the_run_is_stamped(job, grpc_sink, http_sink, protocol):
     sent = sink.requests[0]["metadata" if protocol == "grpc" else "headers"]
     assert (sent["x-team"], sent["authorization"]) == ("a b", "Bearer top-secret")
     assert "top-secret" not in program.stderr
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http/json"])
+def test_mutual_tls_by_the_standard_variables(job, certificates, protocol):  # noqa: F811
+    sink = (tls_grpc_sink if protocol == "grpc" else https_sink)(certificates, client_auth=True)
+    job = job()
+    program = job.run(OTEL_EXPORTER_OTLP_ENDPOINT=f"https://localhost:{sink.port}", OTEL_EXPORTER_OTLP_PROTOCOL=protocol,
+                      OTEL_EXPORTER_OTLP_COMPRESSION="gzip", **{f"OTEL_EXPORTER_OTLP_{name}": str(certificates / file) for name, file in
+                                                                {"CERTIFICATE": "ca.pem", "CLIENT_KEY": "client.key", "CLIENT_CERTIFICATE": "client.pem"}.items()})
+    job.client("service.name=x")
+    try:
+        wait_until(lambda: len(sink.requests) == 3, what="three requests")
+    finally:
+        program.stop()
+        sink.close()
+    if protocol == "http/json":
+        assert {r["headers"]["content-type"] for r in sink.requests} == {"application/json"}
+        assert {r["headers"]["content-encoding"] for r in sink.requests} == {"gzip"}
 
 
 def test_what_gym_itself_sends_stays_as_it_is(job, grpc_sink):
