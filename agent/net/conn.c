@@ -5,8 +5,8 @@
 #include <sys/epoll.h>
 
 #include "agent/base/clock.h"
+#include "agent/net/conn.h"
 #include "agent/net/head.h"
-#include "agent/net/server_impl.h"
 
 #define EVICT_AGE_NS (2 * NS_PER_S)
 #define LINGER_IDLE_NS (2 * NS_PER_S)

@@ -4,7 +4,7 @@
 #include <strings.h>
 
 #include "agent/net/endpoint.h"
-#include "agent/net/server_impl.h"
+#include "agent/net/exchange.h"
 
 #define BODY_STEP_BYTES                                                                            \
     (256u << 10) /* no more is allocated on the strength of an announcement alone */

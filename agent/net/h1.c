@@ -13,8 +13,8 @@
 #include <time.h>
 
 #include "agent/base/clock.h"
+#include "agent/net/exchange.h"
 #include "agent/net/head.h"
-#include "agent/net/server_impl.h"
 
 #define RUNS_PER_WAKE 16
 #define STALLED_NS (25 * NS_PER_MS)

@@ -5,7 +5,7 @@
 #include <nghttp2/nghttp2.h>
 
 #include "agent/net/grpc.h"
-#include "agent/net/server_impl.h"
+#include "agent/net/exchange.h"
 
 #define H2_HEADER_LIST_BYTES (64u << 10)
 #define H2_MAX_FIELDS 200

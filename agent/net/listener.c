@@ -4,8 +4,8 @@
 #include <sys/epoll.h>
 
 #include "agent/base/clock.h"
+#include "agent/net/conn.h"
 #include "agent/net/endpoint.h"
-#include "agent/net/server_impl.h"
 
 #define ACCEPTS_PER_EVENT 16
 #define PAUSE_NS (100 * NS_PER_MS)

@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 
 #include "agent/base/clock.h"
-#include "agent/net/server_impl.h"
+#include "agent/net/conn.h"
 
 #define MAX_LOOPS 4
 #define EVENTS_PER_WAIT 64

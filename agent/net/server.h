@@ -60,11 +60,13 @@ struct server_settings { /* keys shared by every HTTP and gRPC server of the con
     int64_t read_header_timeout_ns, read_timeout_ns, write_timeout_ns, idle_timeout_ns; /* 0 = motel's: 60 s for headers, 65 s idle,
                                                     60 s without progress of a body, 60 s until a reply was taken */
     int64_t max_concurrent_streams; /* 0 = 100 */
-    int64_t keepalive_time_ns, keepalive_timeout_ns, max_connection_idle_ns, max_connection_age_ns, max_connection_age_grace_ns; /* HTTP/2; 0 = off */
+    /* HTTP/2; 0 = off */
+    int64_t keepalive_time_ns, keepalive_timeout_ns, max_connection_idle_ns, max_connection_age_ns, max_connection_age_grace_ns;
     int64_t keepalive_min_time_ns;  /* enforcement; 0 = off */
     bool keepalive_permit_without_stream;
     bool no_keepalive;              /* HTTP/1: one request a connection */
-    int64_t stream_reset_burst, stream_reset_rate; /* resets by the peer a connection stands, and those forgotten a second; 0 = 10000, 500 */
+    /* Resets by the peer that a connection stands, and how many are forgotten a second; 0 = 10000, 500. */
+    int64_t stream_reset_burst, stream_reset_rate;
 };
 
 struct listener;

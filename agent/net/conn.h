@@ -1,0 +1,103 @@
+/* Listeners and connections, inside of the server. */
+#ifndef MOTEL_NET_CONN_H
+#define MOTEL_NET_CONN_H
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "agent/base/log.h"
+#include "agent/net/loop.h"
+#include "agent/net/server.h"
+
+#define HEAD_MAX_BYTES 16384          /* request line and header section of HTTP/1 */
+#define H1_MEMORY_BYTES (32u << 10)   /* libmicrohttpd's pool, one a connection */
+#define H2_CONN_BYTES (14u << 10)     /* what an HTTP/2 connection costs, for the memory account */
+#define DEFAULT_TIMEOUT_NS (60ull * 1000000000)
+#define DEFAULT_IDLE_NS (65ull * 1000000000) /* above the 60 s at which metrics are usually exported */
+
+struct service_ref { /* one service, refcounted: who serves and the exchanges under way */
+    struct http_service svc;
+    struct server_settings settings;
+    atomic_uint refs;
+    unsigned inflight;        /* under the listener's lock */
+    atomic_bool dead;         /* no callback any more */
+    struct service_ref *next; /* replaced ones that have not left yet */
+};
+struct listener {
+    atomic_uint refs;
+    pthread_mutex_t lock; /* service, settings, counts */
+    pthread_cond_t changed;
+    int fd;
+    bool serving, tls_warned;
+    atomic_bool stopping;
+    struct server_settings settings;
+    char *endpoint, *transport, *unix_path;
+    char address[128];
+    struct service_ref *service, *retired;
+    unsigned nconns;
+    struct acceptor *acceptors; /* one a loop */
+};
+struct acceptor {
+    struct watch watch;
+    struct listener *listener;
+    struct loop *loop;
+    struct acceptor *next_paused;
+    bool watching;
+};
+
+struct conn_ops {
+    void (*expired)(struct conn *c, uint64_t now_ns); /* the deadline passed: close, or set a new one */
+    void (*drain)(struct conn *c);                    /* the listener ends: finish what is under way, then close */
+    void (*cut)(struct conn *c);                      /* close now */
+};
+struct conn {
+    struct watch watch; /* first */
+    const struct conn_ops *ops;
+    struct task task; /* on the way to its loop */
+    struct conn *prev, *next;
+    struct loop *loop;
+    struct listener *listener;
+    int fd;
+    uint64_t accepted_ns, deadline_ns; /* UINT64_MAX = none */
+    struct server_settings limits;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+    } peer;
+    socklen_t peer_len;
+    bool draining, linger, peer_ended;
+    uint8_t pokes; /* HTTP/1: how often libmicrohttpd was told that the peer ended */
+    size_t charged;
+    void *proto; /* struct h2_session, or HTTP/1's struct MHD_Connection */
+    struct http_exchange *x; /* HTTP/1: the request under way */
+};
+/* A new connection of `l`, counted in; starts in the peek phase on the least loaded loop. Takes fd. */
+void conn_accept(struct listener *l, int fd, const struct sockaddr_storage *peer, socklen_t len, struct loop *here);
+static inline void conn_deadline(struct conn *c, uint64_t at_ns)
+{
+    c->deadline_ns = at_ns;
+    if (at_ns < c->loop->scan_at_ns)
+        c->loop->scan_at_ns = at_ns;
+}
+uint64_t timeout_ns(int64_t configured); /* the setting or DEFAULT_TIMEOUT_NS */
+void conn_charge(struct conn *c, size_t bytes); /* replaces the earlier charge */
+void conn_close(struct conn *c);  /* closes fd, frees after the batch */
+void conn_forget(struct conn *c); /* the same when somebody else closes fd */
+void conn_abortive(const struct conn *c); /* a peer that is stuck: the close drops what it did not take */
+/* The last reply was sent: ends our sending, then reads and drops for a while so that the peer gets it. */
+void conn_linger(struct conn *c);
+/* Closes the oldest connection that has been in the peek phase for a while; false when there is none. */
+bool conn_evict(struct loop *l);
+void sniff_start(struct conn *c);
+
+void h1_start(struct conn *c); /* hands the connection to libmicrohttpd */
+void h1_run(struct loop *l);   /* drives it; sets mhd_dirty or mhd_at_ns when it is to run again */
+void h1_stop(struct loop *l);
+void h2_start(struct conn *c);
+
+struct listener *listener_ref(struct listener *l);
+void listener_unref(struct listener *l);
+void listener_conn_left(struct listener *l);
+
+#endif
