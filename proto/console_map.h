@@ -73,7 +73,7 @@ struct console_shape {
 #define CONSOLE_SHAPE(table, needs) {.members = table, .n = ARRAY_SIZE(table), .required = needs}
 
 /* Each reads the value that comes next and appends it to m->record: 0, -EBADMSG, -ENOMEM or -EMSGSIZE. */
-/* An object. *ret_seen: bits of the members that were there and not null; may be NULL. */
+/* An object. *ret_seen: bits of the members that were there and not null (but for numbers); may be NULL. */
 int console_object(struct console_mapper *m, const struct console_shape *shape, uint32_t *ret_seen);
 int console_message(struct console_mapper *m, const struct console_shape *shape, uint8_t number);
 int console_attributes(struct console_mapper *m, uint8_t number);

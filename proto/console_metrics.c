@@ -67,6 +67,24 @@ static const struct console_member exponential_members[] = {
 };
 static const struct console_shape exponential_shape = CONSOLE_SHAPE(exponential_members, 1u << 3);
 
+/* The SDK has no summaries; motel's console exporter prints them so. */
+static const struct console_member quantile_members[] = {
+    {"quantile", WHAT_DOUBLE, QUANTILE_QUANTILE},
+    {"value", WHAT_DOUBLE, QUANTILE_VALUE},
+};
+static const struct console_shape quantile_shape = CONSOLE_SHAPE(quantile_members, 0);
+
+static const struct console_member summary_members[] = {
+    {"attributes", WHAT_ATTRIBUTES, SUMMARY_ATTRIBUTES},
+    {"start_time_unix_nano", WHAT_TIME, POINT_START},
+    {"time_unix_nano", WHAT_TIME, POINT_TIME},
+    {"count", WHAT_FIXED64, SUMMARY_COUNT},
+    {"sum", WHAT_DOUBLE, SUMMARY_SUM},
+    {"quantile_values", WHAT_MESSAGES, SUMMARY_QUANTILES, .shape = &quantile_shape},
+    {"flags", WHAT_UINT, SUMMARY_FLAGS},
+};
+static const struct console_shape summary_shape = CONSOLE_SHAPE(summary_members, 1u << 3);
+
 /* ---- kinds of metrics ---- */
 
 enum { SEEN_POINTS = 1, SEEN_TEMPORALITY = 2, SEEN_MONOTONIC = 4 };
@@ -80,11 +98,13 @@ enum { SEEN_POINTS = 1, SEEN_TEMPORALITY = 2, SEEN_MONOTONIC = 4 };
 static const struct console_member numbers[] = DATA_MEMBERS(number_shape);
 static const struct console_member histograms[] = DATA_MEMBERS(histogram_shape);
 static const struct console_member exponentials[] = DATA_MEMBERS(exponential_shape);
+static const struct console_member summaries[] = DATA_MEMBERS(summary_shape);
 
 /* `is_monotonic` is no field of histograms. */
 static const struct console_shape numbers_shape = CONSOLE_SHAPE(numbers, SEEN_POINTS);
 static const struct console_shape histograms_shape = {histograms, 2, SEEN_POINTS};
 static const struct console_shape exponentials_shape = {exponentials, 2, SEEN_POINTS};
+static const struct console_shape summaries_shape = {summaries, 1, SEEN_POINTS};
 
 /* Which kind of point has a member of this name; NULL = any. */
 static const struct console_shape *telling_member(struct bytes key)
@@ -93,6 +113,8 @@ static const struct console_shape *telling_member(struct bytes key)
         return &numbers_shape;
     if (bytes_eq_str(key, "scale") || bytes_eq_str(key, "positive"))
         return &exponentials_shape;
+    if (bytes_eq_str(key, "quantile_values"))
+        return &summaries_shape;
     bool histogram = bytes_eq_str(key, "bucket_counts") || bytes_eq_str(key, "explicit_bounds");
     return histogram ? &histograms_shape : NULL;
 }
@@ -138,7 +160,8 @@ static int read_data(struct console_mapper *m)
     size_t mark, tag = m->record->len;
     if (!shape)
         return json_scan_fail(&m->scan, m->scan.p,
-                              "expected points with \"value\", \"bucket_counts\" or \"scale\"");
+                              "expected points with \"value\", \"bucket_counts\", \"scale\" or "
+                              "\"quantile_values\"");
     int r = wire_begin(m->record, METRIC_GAUGE, &mark);
     if (r == 0)
         r = console_object(m, shape, &seen);
@@ -146,6 +169,7 @@ static int read_data(struct console_mapper *m)
         return r;
     unsigned number = shape == &histograms_shape     ? METRIC_HISTOGRAM
                       : shape == &exponentials_shape ? METRIC_EXPONENTIAL
+                      : shape == &summaries_shape    ? METRIC_SUMMARY
                       : seen & ~SEEN_POINTS          ? METRIC_SUM
                                                      : METRIC_GAUGE;
     m->record->data[tag] = (uint8_t)(number << 3 | WIRE_LEN);

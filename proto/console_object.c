@@ -239,7 +239,8 @@ int console_object(struct console_mapper *m, const struct console_shape *shape, 
             r = json_scan_skip(&m->scan);
             continue;
         }
-        seen |= json_scan_peek(&m->scan) == 'n' ? 0 : 1u << i;
+        if (shape->members[i].what == WHAT_NUMBER || json_scan_peek(&m->scan) != 'n')
+            seen |= 1u << i;
         r = read_member(m, &shape->members[i]);
         last = i;
     }

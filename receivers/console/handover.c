@@ -21,7 +21,7 @@ static void close_handover(void *thing)
     while (h->sources) {
         struct source *s = h->sources;
         h->sources = s->next;
-        source_close(s);
+        source_close(s, 0);
         source_free(s);
     }
     pthread_cond_destroy(&h->changed);

@@ -32,8 +32,9 @@ static int put_attribute(struct buf *out, const char *key, const char *value)
 static int put_origin(struct buf *out, const struct source *s)
 {
     const char *slash = strrchr(s->path, '/');
+    bool output = strcmp(s->path, "stdout") == 0 || strcmp(s->path, "stderr") == 0;
     if (s->kind == SOURCE_STREAM)
-        return put_attribute(out, "log.iostream", s->path);
+        return output ? put_attribute(out, "log.iostream", s->path) : 0;
     int r = put_attribute(out, "log.file.name", slash ? slash + 1 : s->path);
     return r == 0 ? put_attribute(out, "log.file.path", s->path) : r;
 }

@@ -4,6 +4,7 @@
 
 #include "receivers/console/console.h"
 
+#define END_NS (2 * NS_PER_S)     /* for the last text of a source to be written */
 #define REST_NS (100 * NS_PER_MS) /* of a stream, before its last line is taken as it is */
 
 static void lower(uint64_t *at_ns, uint64_t ns)
@@ -56,6 +57,7 @@ static bool is_due(struct source *s, bool look)
 /* Takes what is over out of the list. */
 static void drop_ended(struct console *c)
 {
+    uint64_t until = clock_now_ns() + END_NS;
     for (struct source **at = &c->sources; *at;) {
         struct source *s = *at;
         bool over = s->kind == SOURCE_FILE ? files_is_over(s) : s->ended;
@@ -64,11 +66,11 @@ static void drop_ended(struct console *c)
         } else if (over) {
             *at = s->next;
             c->dirty |= s->kind == SOURCE_FILE;
-            source_close(s);
+            source_close(s, until);
             source_free(s);
         } else {
             if (s->ended)
-                source_close(s);
+                source_close(s, until);
             at = &s->next;
         }
     }
@@ -183,7 +185,7 @@ static void close_all(struct console *c)
         struct source *s = c->sources;
         c->sources = s->next;
         lost += sending_done(&s->sending);
-        source_close(s);
+        source_close(s, atomic_load(&c->deadline_ns));
         source_free(s);
     }
     if (lost)

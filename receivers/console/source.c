@@ -10,7 +10,6 @@
 #define RETRY_NS (50 * NS_PER_MS) /* when memory or an output is short */
 #define TURN_BYTES ((size_t)256 << 10)
 #define OUTLET_BYTES ((size_t)4 << 20)
-#define END_NS (5 * NS_PER_S) /* for the last text to be written */
 
 /* ---- from the console reader ---- */
 
@@ -287,10 +286,10 @@ void source_finish(struct source *s, bool keep)
     s->rested_ns = 0;
 }
 
-void source_close(struct source *s)
+void source_close(struct source *s, uint64_t until_ns)
 {
     if (s->outlet)
-        outlet_flush(s->outlet, s, clock_now_ns() + END_NS);
+        outlet_flush(s->outlet, s, until_ns);
     if (s->fd >= 0 && !s->borrowed)
         close(s->fd);
     s->fd = -1;

@@ -167,6 +167,12 @@ static const struct {
      ",\"count\":\"4\",\"sum\":1.5,\"scale\":-3,\"zeroCount\":\"1\",\"positive\":{\"offset\":-5,"
      "\"bucketCounts\":[\"1\",\"0\",\"300\"]},\"negative\":{\"bucketCounts\":[\"0\"]},\"flags\":1,"
      "\"max\":2}],\"aggregationTemporality\":1}"},
+    {DATA("\"data_points\": [{" TIMES ", \"count\": 2, \"sum\": 3.5, \"quantile_values\": "
+                                      "[{\"quantile\": 0.5, \"value\": 1}]}]"),
+     "\"name\":\"m\",\"summary\":{\"dataPoints\":[{" TIMES_OUT
+     ",\"count\":\"2\",\"sum\":3.5,\"quantileValues\":[{\"quantile\":0.5,\"value\":1}]}]}"},
+    {DATA("\"data_points\": [{" TIMES ", \"value\": null}]"),
+     "\"name\":\"m\",\"gauge\":{\"dataPoints\":[{" TIMES_OUT "}]}"},
     {DATA("\"data_points\": []"), "\"name\":\"m\",\"gauge\":{}"},
 };
 
@@ -340,7 +346,8 @@ static const struct {
     {METRIC("{\"aggregation_temporality\": 1}"),
      "line 1, column 93: expected \"data_points\" in this object"},
     {METRIC("{\"data_points\": [{\"count\": 1}]}"),
-     "line 1, column 93: expected points with \"value\", \"bucket_counts\" or \"scale\""},
+     "line 1, column 93: expected points with \"value\", \"bucket_counts\", \"scale\" or "
+     "\"quantile_values\""},
     {METRIC("{\"data_points\": [{\"value\": 1}, {\"bucket_counts\": []}]}"),
      "line 1, column 124: expected \"value\" in this object"},
     {METRIC("{\"data_points\": [{\"scale\": 3000000000, \"count\": 1}]}"),
