@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/base/secrets.h"
 #include "agent/config/tree.h"
 #include "agent/config/value_json.h"
+#include "agent/gym/replay.h"
 #include "agent/gym/report_command.h"
 #include "agent/gym/telemetry.h"
 #include "agent/load.h"
@@ -223,6 +225,47 @@ static int featuregate(const struct command_line *cl)
     return feature_gates_print(stdout, cl->gate, &e) < 0 ? report_error(&e) : finish(stdout);
 }
 
+/* motel's own settings as the variables have them: there is no file. NULL = a mistake, which is
+ * said; what is bound lives in it. */
+static struct config *bind_settings(const struct command_line *cl, struct motel_settings *ret)
+{
+    struct cfg_errors errs = {0};
+    struct config *c = config_load_text("built-in", "{}", &errs);
+    int r = c ? motel_settings_bind(c, NULL, environ, cl->flags, cl->nflags, &errs, ret) : -ENOMEM;
+    if (r < 0) {
+        report_errors(&errs);
+        c = config_free(c);
+    } else {
+        print_warnings(c);
+        secrets_enable(ret->redact);
+    }
+    cfg_errors_done(&errs);
+    return c;
+}
+
+static int replay(const struct command_line *cl)
+{
+    const struct replay_flags *f = &cl->replay;
+    struct motel_settings settings;
+    if (cl->nwords == 0)
+        return usage(cl, "name the files to be sent: motel replay FILE... --to URL; - is stdin");
+    _cleanup_(config_freep) struct config *config = bind_settings(cl, &settings);
+    if (!config)
+        return EXIT_USAGE;
+    return replay_run(&(struct replay_command){.files = cl->words,
+                                               .nfiles = cl->nwords,
+                                               .to = f->to,
+                                               .protocol = f->protocol,
+                                               .compression = f->compression,
+                                               .headers = f->headers,
+                                               .nheaders = f->nheaders,
+                                               .attributes = f->attributes,
+                                               .nattributes = f->nattributes,
+                                               .rate = f->rate,
+                                               .state = f->state,
+                                               .settings = &settings});
+}
+
 static int report(const struct command_line *cl)
 {
     const struct report_flags *f = &cl->report;
@@ -247,7 +290,7 @@ int command_run(const struct command_line *cl)
     case COMMAND_VERSION: puts("motel version " MOTEL_VERSION); return finish(stdout);
     case COMMAND_HELP: command_help(stdout, cl->topic); return finish(stdout);
     case COMMAND_REPORT: return report(cl);
-    case COMMAND_REPLAY: break;
+    case COMMAND_REPLAY: return replay(cl);
     case COMMAND_RUN:
     case COMMAND_JOB: break; /* main's own */
     }

@@ -37,6 +37,12 @@ struct command_line {
     const char *gate; /* featuregate: the one to show; NULL = all */
     const char **words; /* run: the command and its arguments, NULL ended; replay, report: files */
     size_t nwords;
+    struct replay_flags {
+        const char *to, *protocol, *compression, *state;
+        const char **headers, **attributes; /* "name=value" */
+        size_t nheaders, nattributes;
+        int64_t rate;
+    } replay;
     struct report_flags {
         bool json, all, live;
         const char *listen;

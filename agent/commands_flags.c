@@ -7,7 +7,8 @@
 #include "agent/commands_parts.h"
 #include "agent/net/server.h"
 
-#define MAX_TRACES 50000000 /* of report: some 100 GB */
+#define MAX_TRACES 50000000   /* of report: some 100 GB */
+#define MAX_RATE 1000000000ll /* of replay: records a second */
 
 static int add_source(struct command_line *cl, const char *uri, bool is_set, struct err *reterr)
 {
@@ -150,7 +151,61 @@ static int apply_max_traces(struct command_line *cl, const char *value, struct e
     return r;
 }
 
+/* ---- replay ---- */
+
+static int apply_to(struct command_line *cl, const char *value, struct err *reterr _unused_)
+{
+    cl->replay.to = value;
+    return 0;
+}
+
+static int apply_protocol(struct command_line *cl, const char *value, struct err *reterr _unused_)
+{
+    cl->replay.protocol = value; /* replay knows which there are */
+    return 0;
+}
+
+static int apply_compression(struct command_line *cl, const char *value,
+                             struct err *reterr _unused_)
+{
+    cl->replay.compression = value; /* the exporter knows */
+    return 0;
+}
+
+static int apply_state(struct command_line *cl, const char *value, struct err *reterr _unused_)
+{
+    cl->replay.state = value;
+    return 0;
+}
+
+static int apply_rate(struct command_line *cl, const char *value, struct err *reterr)
+{
+    return parse_count("rate", value, MAX_RATE, &cl->replay.rate, reterr);
+}
+
+static int add_text(const char ***list, size_t *n, const char *value, struct err *reterr)
+{
+    const char **grown = realloc(*list, (*n + 1) * sizeof(*grown));
+    if (!grown)
+        return err_set(reterr, -ENOMEM, "out of memory");
+    *list = grown;
+    grown[(*n)++] = value;
+    return 0;
+}
+
+static int apply_header(struct command_line *cl, const char *value, struct err *reterr)
+{
+    return add_text(&cl->replay.headers, &cl->replay.nheaders, value, reterr);
+}
+
+static int apply_set_resource(struct command_line *cl, const char *value, struct err *reterr)
+{
+    return add_text(&cl->replay.attributes, &cl->replay.nattributes, value, reterr);
+}
+
 /* ---- all ---- */
+
+#define REPLAY COMMAND_BIT(COMMAND_REPLAY)
 
 #define REPORT COMMAND_BIT(COMMAND_REPORT)
 
@@ -162,6 +217,13 @@ const struct command_flag command_flags[] = {
     {"format", 0, false, COMMAND_BIT(COMMAND_PRINT_CONFIG), apply_format},
     {"mode", 0, false, COMMAND_BIT(COMMAND_PRINT_CONFIG), apply_mode},
     {"validate", 0, true, COMMAND_BIT(COMMAND_PRINT_CONFIG), apply_validate},
+    {"to", 0, false, REPLAY, apply_to},
+    {"protocol", 0, false, REPLAY, apply_protocol},
+    {"compression", 0, false, REPLAY, apply_compression},
+    {"header", 0, false, REPLAY, apply_header},
+    {"set-resource", 0, false, REPLAY, apply_set_resource},
+    {"rate", 0, false, REPLAY, apply_rate},
+    {"state", 0, false, REPLAY, apply_state},
     {"json", 0, true, REPORT, apply_json},
     {"all", 0, true, REPORT, apply_all},
     {"live", 0, true, REPORT, apply_live},

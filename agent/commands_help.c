@@ -12,6 +12,8 @@ static const char opening[] =
     "  motel [--config FILE]... [--set KEY=VALUE]...    run; without --config, a collector for "
     "this\n"
     "                                                   machine that prints what it receives\n"
+    "  motel replay FILE... --to URL                    send what logs and files hold to a "
+    "backend\n"
     "  motel report FILE...                             whether the traces in logs and files hold "
     "together\n"
     "  motel validate --config FILE                     check a configuration and say what is "

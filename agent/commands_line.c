@@ -213,5 +213,7 @@ void command_line_done(struct command_line *cl)
     free(cl->gym_configs);
     free(cl->flags);
     free(cl->words);
+    free(cl->replay.headers);
+    free(cl->replay.attributes);
     *cl = (struct command_line){0};
 }

@@ -67,10 +67,7 @@ static int bind(const struct command_line *cl, struct config *c, struct loaded *
 
 int load(const struct command_line *cl, struct loaded *ret, struct cfg_errors *errs)
 {
-    struct gym_source gym = {.files = cl->gym_configs,
-                             .nfiles = cl->ngym_configs,
-                             .environment = environ,
-                             .read_stdin = cl->command != COMMAND_JOB && !isatty(STDIN_FILENO)};
+    struct gym_source gym = {cl->gym_configs, cl->ngym_configs, environ, NULL, NULL};
     *ret = (struct loaded){0};
     struct config *c = ret->config = read_sources(cl, &gym, errs);
     if (!c)

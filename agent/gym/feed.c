@@ -28,7 +28,7 @@ static int feed_bytes(struct feed *f, struct bytes text, struct err *reterr)
 
 static int feed_end(struct feed *f, struct err *reterr)
 {
-    int r = console_flush(f->reader, false);
+    int r = console_flush(f->reader, f->keep);
     return r == -ENOMEM ? err_set(reterr, r, "%s: out of memory", input_name(f->input)) : r;
 }
 

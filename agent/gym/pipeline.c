@@ -7,7 +7,6 @@
 #include "agent/config/tree.h"
 
 #define SOURCE "--gym-config"
-#define MIN_INTERVAL_NS 10000000 /* the receiver samples no faster */
 
 static const struct cfg_pos nowhere = {.file = SOURCE};
 static const char *const signals[SIGNAL_COUNT] = {"traces", "metrics", "logs"};
@@ -16,7 +15,6 @@ static const char *const signals[SIGNAL_COUNT] = {"traces", "metrics", "logs"};
 struct maker {
     struct arena *a;
     const struct gym_telemetry *t;
-    bool read_stdin;
     struct cfg_errors *errs;
     bool failed;
 };
@@ -73,17 +71,10 @@ static void add_words(struct maker *m, struct cfg_value *parent, const char *key
         add_text(m, list, NULL, nowhere, *words);
 }
 
-static void add_bool(struct maker *m, struct cfg_value *parent, const char *key, struct cfg_pos pos,
-                     bool on)
-{
-    const char *text = on ? "true" : "false";
-    add(m, parent, key, pos, made(m, cfg_new_plain(m->a, pos, text, strlen(text))));
-}
-
 static void add_switch(struct maker *m, struct cfg_value *parent, const char *key,
                        const struct gym_value *v)
 {
-    add_bool(m, parent, key, v->pos, v->on);
+    add(m, parent, key, v->pos, made(m, cfg_new_plain(m->a, v->pos, v->text, strlen(v->text))));
 }
 
 /* ---- what the settings say ---- */
@@ -101,12 +92,6 @@ static bool has_signal(const struct maker *m, enum signal s)
         [SIGNAL_LOGS] = GYM_LOGS_ENABLED,
     };
     return is_on(m, switches[s]);
-}
-
-/* Whether motel is to measure the memory of the servers. As in Gym that is a metric. */
-static bool has_memory(const struct maker *m)
-{
-    return is_on(m, GYM_MEMORY_ENABLED) && has_signal(m, SIGNAL_METRICS);
 }
 
 static bool to_console(const struct maker *m)
@@ -237,32 +222,12 @@ static void add_exporter(struct maker *m, struct cfg_value *exporters, enum sign
 
 /* ---- the rest ---- */
 
-static void add_memory(struct maker *m, struct cfg_value *receivers)
-{
-    const struct gym_value *seconds = &m->t->fields[GYM_MEMORY_INTERVAL];
-    const double ns = seconds->number * 1e9;
-    char text[32];
-    cfg_format_duration(ns > MIN_INTERVAL_NS ? (int64_t)ns : MIN_INTERVAL_NS, text);
-    add_text(m, add_map(m, receivers, "gym_memory"), "interval", seconds->pos, text);
-}
-
-/* What is no telemetry stays on the terminal. */
-static void add_console(struct maker *m, struct cfg_value *receivers)
-{
-    struct cfg_value *console = add_map(m, receivers, "console");
-    add_bool(m, console, "stdin", nowhere, m->read_stdin);
-    add_bool(m, console, "passthrough", nowhere, true);
-}
-
 static void add_receivers(struct maker *m, struct cfg_value *root)
 {
-    struct cfg_value *receivers = add_map(m, root, "receivers"),
-                     *protocols = add_map(m, add_map(m, receivers, "otlp"), "protocols");
+    struct cfg_value *protocols =
+        add_map(m, add_map(m, add_map(m, root, "receivers"), "otlp"), "protocols");
     add_text(m, add_map(m, protocols, "grpc"), "endpoint", nowhere, "127.0.0.1:4317");
     add_text(m, add_map(m, protocols, "http"), "endpoint", nowhere, "127.0.0.1:4318");
-    add_console(m, receivers);
-    if (has_memory(m))
-        add_memory(m, receivers);
 }
 
 static void add_processors(struct maker *m, struct cfg_value *root)
@@ -291,19 +256,17 @@ static void add_service(struct maker *m, struct cfg_value *root)
         if (!has_signal(m, (enum signal)s))
             continue;
         struct cfg_value *p = add_map(m, pipelines, signals[s]);
-        const bool memory = s == SIGNAL_METRICS && has_memory(m);
-        add_words(m, p, "receivers",
-                  (const char *const[]){"otlp", "console", memory ? "gym_memory" : NULL, NULL});
+        add_words(m, p, "receivers", (const char *const[]){"otlp", NULL});
         add_words(m, p, "processors",
                   (const char *const[]){"gym", to_console(m) ? NULL : "batch", NULL});
         add_words(m, p, "exporters", (const char *const[]){exporter_id(m, (enum signal)s), NULL});
     }
 }
 
-struct cfg_value *gym_pipeline(struct arena *a, const struct gym_telemetry *t, bool read_stdin,
+struct cfg_value *gym_pipeline(struct arena *a, const struct gym_telemetry *t,
                                struct cfg_errors *errs)
 {
-    struct maker m = {a, t, read_stdin, errs, false};
+    struct maker m = {a, t, errs, false};
     const size_t before = errs->n + errs->dropped;
     struct cfg_value *root = made(&m, cfg_new(a, CFG_MAP, nowhere));
     add_receivers(&m, root);

@@ -6,12 +6,11 @@
 #include "agent/gym/telemetry.h"
 
 /*
- * As a configuration, in `a`: the receivers otlp, on 127.0.0.1, and console, for what programs print to standard input when `read_stdin`; the
- * processors gym and batch; the exporter. Values keep the place where they
+ * As a configuration, in `a`: receivers on 127.0.0.1, the processors gym and batch, the exporter. Values keep the place where they
  * came from, for error texts. An exporter that was given no endpoint has none in it, since a file that is merged over it may have one.
  * NULL after adding what is wrong to errs.
  */
-struct cfg_value *gym_pipeline(struct arena *a, const struct gym_telemetry *t, bool read_stdin, struct cfg_errors *errs);
+struct cfg_value *gym_pipeline(struct arena *a, const struct gym_telemetry *t, struct cfg_errors *errs);
 
 /*
  * After other files were merged over it: an exporter of gym_pipeline() that no pipeline uses any more is taken out of `c`; one in use must have an endpoint,

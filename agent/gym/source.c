@@ -33,7 +33,7 @@ struct cfg_value *gym_source_make(void *ctx, struct arena *a, struct cfg_errors 
         return nothing_to_do(g, a, "traces, metrics and logs are switched off",
                              &t->fields[GYM_TRACES_ENABLED]);
     g->telemetry = t;
-    return gym_pipeline(a, t, g->read_stdin, errs);
+    return gym_pipeline(a, t, errs);
 }
 
 int gym_source_finish(const struct gym_source *g, struct config *c, struct cfg_errors *errs)

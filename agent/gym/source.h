@@ -8,7 +8,6 @@ struct gym_source {
     const char *const *files;
     size_t nfiles;
     char *const *environment; /* "NAME=value", NULL ended */
-    bool read_stdin;          /* what programs print comes in there */
     /* Set by gym_source_make(), in the arena that it was given. */
     const struct gym_telemetry *telemetry; /* NULL while telemetry is off */
     const char *off;                       /* why it is, for a person; NULL while it is on */

@@ -1,5 +1,5 @@
 /* Every field of the telemetry settings, and which of its sources counts. */
-#include "agent/gym/fields.h"
+#include "agent/gym/telemetry.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -9,6 +9,73 @@
 #include "agent/gym/oc_env.h"
 
 #define MAX_SECONDS 1e8 /* three years */
+
+enum kind {
+    KIND_SWITCH,
+    KIND_TEXT,
+    KIND_CHOICE,
+    KIND_SECONDS,
+    KIND_MILLISECONDS, /* whole */
+    KIND_IGNORED,      /* anything */
+};
+
+struct field {
+    const char *name; /* in the block, with a dot before a key of memory_profiling */
+    enum kind kind;
+    const char *variable; /* behind NEMO_GYM_OTEL_ and NEMO_LENS_, or OTEL_EXPORTER_OTLP_ */
+    const char *standard; /* a whole name instead */
+    const char *last;     /* a variable that counts after the block */
+    const char *def;
+    const char *const *choices;
+    bool no_block; /* a variable only */
+    const char *note;
+};
+
+static const char *const exporters[] = {"otlp", "console", NULL};
+static const char *const protocols[] = {"grpc", "http/protobuf", "http/json", NULL};
+
+#define PRODUCERS_ONLY "for Gym's own processes; motel takes what arrives"
+#define NO_EFFECT "accepted, without effect"
+
+static const struct field fields[GYM_FIELD_COUNT] = {
+    [GYM_ENABLED] = {"enabled", KIND_SWITCH, "ENABLED", .def = "false"},
+    [GYM_SERVICE_NAME] = {"service_name", KIND_TEXT, .standard = "OTEL_SERVICE_NAME",
+                          .def = "nemo-gym"},
+    [GYM_SERVICE_NAME_PER_SERVER] = {"service_name_per_server", KIND_SWITCH,
+                                     "SERVICE_NAME_PER_SERVER", .def = "true"},
+    [GYM_RUN_ID] = {"run_id", KIND_TEXT, "RUN_ID", .last = "SLURM_JOB_ID"},
+    [GYM_EXPORTER] = {"exporter", KIND_CHOICE, "EXPORTER", .def = "otlp", .choices = exporters},
+    [GYM_TRACES_ENABLED] = {"traces_enabled", KIND_SWITCH, "TRACES_ENABLED", .def = "true"},
+    [GYM_METRICS_ENABLED] = {"metrics_enabled", KIND_SWITCH, "METRICS_ENABLED", .def = "true"},
+    [GYM_LOGS_ENABLED] = {"logs_enabled", KIND_SWITCH, "LOGS_ENABLED", .def = "false"},
+    [GYM_MEMORY_ENABLED] = {"memory_profiling.enabled", KIND_SWITCH, "MEMORY_PROFILING_ENABLED",
+                            .def = "false"},
+    [GYM_MEMORY_INTERVAL] = {"memory_profiling.interval_seconds", KIND_SECONDS,
+                             "MEMORY_PROFILING_INTERVAL_SECONDS", .def = "1"},
+    [GYM_SPAN_GROUPS] = {"span_groups", KIND_TEXT, "SPAN_GROUPS", .def = "default",
+                         .note = PRODUCERS_ONLY},
+    [GYM_INSTRUMENT_AIOHTTP] = {"instrument_aiohttp", KIND_SWITCH, "INSTRUMENT_AIOHTTP",
+                                .def = "true", .note = PRODUCERS_ONLY},
+    [GYM_EXPORT_STRATEGY] = {"export_strategy", KIND_IGNORED, "EXPORT_STRATEGY", .note = NO_EFFECT},
+    [GYM_EXPORT_RANK] = {"export_rank", KIND_IGNORED, "EXPORT_RANK", .note = NO_EFFECT},
+};
+
+static const struct field otlp_fields[GYM_OTLP_COUNT] = {
+    [GYM_OTLP_ENDPOINT] = {"otlp_endpoint", KIND_TEXT, "ENDPOINT"},
+    [GYM_OTLP_PROTOCOL] = {"otlp_protocol", KIND_CHOICE, "PROTOCOL", .def = "grpc",
+                           .choices = protocols},
+    [GYM_OTLP_HEADERS] = {"otlp_headers", KIND_TEXT, "HEADERS"},
+    [GYM_OTLP_TIMEOUT] = {"otlp_timeout", KIND_MILLISECONDS, "TIMEOUT", .def = "10000",
+                          .no_block = true},
+    [GYM_OTLP_COMPRESSION] = {"otlp_compression", KIND_TEXT, "COMPRESSION", .def = "none",
+                              .no_block = true},
+    [GYM_OTLP_CERTIFICATE] = {"otlp_certificate", KIND_TEXT, "CERTIFICATE", .no_block = true},
+    [GYM_OTLP_CLIENT_KEY] = {"otlp_client_key", KIND_TEXT, "CLIENT_KEY", .no_block = true},
+    [GYM_OTLP_CLIENT_CERTIFICATE] = {"otlp_client_certificate", KIND_TEXT, "CLIENT_CERTIFICATE",
+                                     .no_block = true},
+    [GYM_OTLP_INSECURE] = {"otlp_insecure", KIND_SWITCH, "INSECURE", .def = "false",
+                           .no_block = true},
+};
 
 struct reader {
     struct arena *arena;
@@ -29,16 +96,6 @@ static void fail(struct reader *r, struct cfg_pos pos, const struct field *f, co
     }
     cfg_error(r->errs, pos, path, "%s", text);
     r->failed = true;
-}
-
-/* `p`; a report when there was no memory for it. */
-static char *checked(struct reader *r, char *p)
-{
-    if (!p) {
-        cfg_error(r->errs, (struct cfg_pos){0}, "", "out of memory");
-        r->failed = true;
-    }
-    return p;
 }
 
 /* ---- a text as the value of a field ---- */
@@ -86,6 +143,25 @@ static bool parse_milliseconds(struct gym_value *v)
     return true;
 }
 
+static void expected(const struct field *f, char *ret, size_t size)
+{
+    size_t n = 0;
+    switch (f->kind) {
+    case KIND_SWITCH: snprintf(ret, size, "1, true, yes, on or 0, false, no, off"); return;
+    case KIND_SECONDS: snprintf(ret, size, "seconds above 0 such as 0.5"); return;
+    case KIND_MILLISECONDS: snprintf(ret, size, "whole milliseconds such as 10000"); return;
+    case KIND_TEXT:
+    case KIND_IGNORED: snprintf(ret, size, "a text"); return;
+    case KIND_CHOICE: break;
+    }
+    for (const char *const *c = f->choices; *c && n < size; c++)
+        n += (size_t)snprintf(ret + n, size - n, "%s%s",
+                              c == f->choices ? ""
+                              : c[1]          ? ", "
+                                              : " or ",
+                              *c);
+}
+
 /* Sets the rest of a value from its text. False, after a report, when the text does not fit. */
 static bool parse(struct reader *r, const struct field *f, struct gym_value *v)
 {
@@ -97,7 +173,7 @@ static bool parse(struct reader *r, const struct field *f, struct gym_value *v)
     char want[120], text[300];
     if (good)
         return true;
-    field_expects(f, want, sizeof(want));
+    expected(f, want, sizeof(want));
     snprintf(text, sizeof(text), "expected %s, got \"%.100s\"", want, v->text);
     fail(r, v->pos, f, text);
     return false;
@@ -111,7 +187,7 @@ static const char *trimmed(struct reader *r, const char *text)
     size_t len = strlen(text);
     while (len && isspace((unsigned char)text[len - 1]))
         len--;
-    return len ? checked(r, arena_strndup(r->arena, text, len)) : NULL;
+    return len ? arena_strndup(r->arena, text, len) : NULL;
 }
 
 /* ---- the sources ---- */
@@ -131,8 +207,7 @@ static bool take_variable(struct reader *r, const struct field *f, const char *n
     const char *text = raw ? trimmed(r, raw) : NULL;
     if (!text)
         return false;
-    *ret =
-        (struct gym_value){.text = text, .pos = {.file = checked(r, arena_strdup(r->arena, name))}};
+    *ret = (struct gym_value){.text = text, .pos = {.file = arena_strdup(r->arena, name)}};
     if (!parse(r, f, ret))
         set_default(r, f, ret);
     return true;
@@ -149,7 +224,7 @@ static const struct cfg_value *find(const struct reader *r, const char *name)
 static bool take_string(struct reader *r, const struct field *f, const struct cfg_value *v,
                         struct gym_value *ret)
 {
-    const struct oc_env o = {r->arena, r->environment, f == &gym_otlp_fields[GYM_OTLP_HEADERS]};
+    const struct oc_env o = {r->arena, r->environment, f == &otlp_fields[GYM_OTLP_HEADERS]};
     struct err e = {0};
     const char *text;
     if (oc_env_resolve(&o, v->text, &text, &e) < 0) {
@@ -167,8 +242,7 @@ static bool take_scalar(struct reader *r, const struct field *f, const struct cf
     const bool number = v->type == CFG_INT || v->type == CFG_DOUBLE;
     *ret = (struct gym_value){.text = v->text, .pos = v->pos};
     if (f->kind == KIND_SECONDS && number) /* however it is written */
-        ret->text =
-            checked(r, arena_printf(r->arena, "%.15g", v->type == CFG_INT ? (double)v->i : v->d));
+        ret->text = arena_printf(r->arena, "%.15g", v->type == CFG_INT ? (double)v->i : v->d);
     return ret->text && parse(r, f, ret);
 }
 
@@ -190,7 +264,7 @@ static bool take_block(struct reader *r, const struct field *f, struct gym_value
     if (fits)
         return take_scalar(r, f, v, ret);
     char want[120], text[300];
-    field_expects(f, want, sizeof(want));
+    expected(f, want, sizeof(want));
     snprintf(text, sizeof(text), "expected %s, got %s", want, cfg_type_name(v->type));
     fail(r, v->pos, f, text);
     return false;
@@ -216,7 +290,7 @@ static void read_otlp(struct reader *r, struct gym_telemetry *t)
 {
     static const char *const signals[SIGNAL_COUNT] = {"TRACES_", "METRICS_", "LOGS_"};
     for (int i = 0; i < GYM_OTLP_COUNT; i++) {
-        const struct field *f = &gym_otlp_fields[i];
+        const struct field *f = &otlp_fields[i];
         char name[80];
         struct gym_value block;
         const bool in_block = take_block(r, f, &block);
@@ -249,12 +323,12 @@ static void check_keys(struct reader *r, struct gym_telemetry *t, const struct c
     const char *names[GYM_FIELD_COUNT + GYM_OTLP_COUNT + 2] = {0};
     size_t n = 0;
     for (int i = 0; i < GYM_FIELD_COUNT; i++)
-        if (strncmp(gym_fields[i].name, prefix, strlen(prefix)) == 0 &&
-            !strchr(gym_fields[i].name + strlen(prefix), '.'))
-            names[n++] = gym_fields[i].name + strlen(prefix);
+        if (strncmp(fields[i].name, prefix, strlen(prefix)) == 0 &&
+            !strchr(fields[i].name + strlen(prefix), '.'))
+            names[n++] = fields[i].name + strlen(prefix);
     for (int i = 0; !*prefix && i < GYM_OTLP_COUNT; i++)
-        if (!gym_otlp_fields[i].no_block)
-            names[n++] = gym_otlp_fields[i].name;
+        if (!otlp_fields[i].no_block)
+            names[n++] = otlp_fields[i].name;
     if (!*prefix)
         names[n++] = "memory_profiling";
     for (size_t i = 0; map && map->type == CFG_MAP && i < map->n; i++) {
@@ -302,7 +376,7 @@ int gym_enabled_read(struct arena *a, const struct cfg_value *block, char *const
                      struct cfg_errors *errs, struct gym_value *ret)
 {
     struct reader r = {a, block, environment, errs, false};
-    read_field(&r, &gym_fields[GYM_ENABLED], ret);
+    read_field(&r, &fields[GYM_ENABLED], ret);
     return r.failed ? -EINVAL : 0;
 }
 
@@ -312,7 +386,7 @@ int gym_telemetry_read(struct arena *a, const struct cfg_value *block, char *con
     struct reader r = {a, block, environment, errs, false};
     *ret = (struct gym_telemetry){.nwarnings = 0};
     for (int i = 0; i < GYM_FIELD_COUNT; i++)
-        read_field(&r, &gym_fields[i], &ret->fields[i]);
+        read_field(&r, &fields[i], &ret->fields[i]);
     read_otlp(&r, ret);
     check_memory(&r);
     check_keys(&r, ret, block, "");
@@ -325,6 +399,21 @@ const struct gym_value *gym_otlp_of(const struct gym_telemetry *t, enum signal s
                                     enum gym_otlp field)
 {
     return t->signal_otlp[s][field].text ? &t->signal_otlp[s][field] : &t->otlp[field];
+}
+
+const char *gym_field_name(enum gym_field f)
+{
+    return fields[f].name;
+}
+
+const char *gym_otlp_name(enum gym_otlp f)
+{
+    return otlp_fields[f].name;
+}
+
+const char *gym_field_note(enum gym_field f)
+{
+    return fields[f].note;
 }
 
 const char *gym_origin(const struct gym_value *v, char *ret, size_t size)

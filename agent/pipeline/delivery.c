@@ -172,8 +172,10 @@ enum delivery queue_deliver(struct queue *q, struct request *r, enum verdict *re
     if (d == DELIVERY_LATER)
         return d;
     r->batch = batch_unref(r->batch);
-    if (v == VERDICT_OK)
+    if (v == VERDICT_OK) {
         note_success(q);
+        metric_add(q->metrics.partly_refused, ret_outcome->rejected);
+    }
     for_client(ret_outcome, v, q->settings->retry.enabled);
     *ret_verdict = v;
     return d;

@@ -35,7 +35,7 @@ static struct metric *exporter_metric(struct host *h, const char *what, const ch
                                       enum signal s, const char *labels)
 {
     char name[80];
-    snprintf(name, sizeof(name), "otelcol_exporter_%s_%s", what, signal_records_name(s));
+    snprintf(name, sizeof(name), "%s_%s", what, signal_records_name(s));
     return metric_counter(h, name, help, labels);
 }
 
@@ -44,12 +44,16 @@ void exporter_metrics_get(struct host *h, const char *exporter_id, enum signal s
 {
     char labels[METRIC_LABELS_MAX] = "";
     metric_label(labels, "exporter", exporter_id);
-    ret->sent = exporter_metric(h, "sent", "Records that the destination took.", s, labels);
+    ret->sent = exporter_metric(h, "otelcol_exporter_sent", "Records that the destination took.", s,
+                                labels);
     ret->send_failed = exporter_metric(
-        h, "send_failed", "Records that were given up: refused by the destination or out of time.",
-        s, labels);
-    ret->enqueue_failed =
-        exporter_metric(h, "enqueue_failed", "Records that the queue had no room for.", s, labels);
+        h, "otelcol_exporter_send_failed",
+        "Records that were given up: refused by the destination or out of time.", s, labels);
+    ret->enqueue_failed = exporter_metric(h, "otelcol_exporter_enqueue_failed",
+                                          "Records that the queue had no room for.", s, labels);
+    ret->partly_refused = exporter_metric(
+        h, "motel_exporter_partly_refused",
+        "Records that the destination left out of requests that it took.", s, labels);
 }
 
 static void gauges_get(struct queue *q, struct host *h)

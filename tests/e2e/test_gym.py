@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from conftest import HERE, MOTEL, ROOT, SIGNALS, free_port, records, wait_until
-from test_otlp_exporters import certificates, https_sink, tls_grpc_sink  # noqa: F401 (certificates is a fixture)
+from conftest import HERE, MOTEL, SIGNALS, free_port, records, wait_until
 
 FREE = re.compile("^(NEMO_|OTEL_|SLURM_JOB_ID)")
 CLEAN = {k: v for k, v in os.environ.items() if not FREE.match(k)}
@@ -61,7 +60,7 @@ def resources(sink):
 
 
 def motel(*args, env=None, cwd=None):
-    return subprocess.run([MOTEL, *map(str, args)], capture_output=True, text=True, timeout=20, cwd=cwd, stdin=subprocess.DEVNULL, env={**CLEAN, **(env or {})})
+    return subprocess.run([MOTEL, *map(str, args)], capture_output=True, text=True, timeout=20, cwd=cwd, env={**CLEAN, **(env or {})})
 
 
 STAMPED = {"service.name": "nemo-gym/policy_model", "nemo.gym.service_group": "nemo-gym", "nemo.gym.server.name": "policy_model",
@@ -82,24 +81,6 @@ def test_a_program_of_the_run_is_stamped(job, grpc_sink, http_sink, protocol):
     sent = sink.requests[0]["metadata" if protocol == "grpc" else "headers"]
     assert (sent["x-team"], sent["authorization"]) == ("a b", "Bearer top-secret")
     assert "top-secret" not in program.stderr
-
-
-@pytest.mark.parametrize("protocol", ["grpc", "http/json"])
-def test_mutual_tls_by_the_standard_variables(job, certificates, protocol):  # noqa: F811
-    sink = (tls_grpc_sink if protocol == "grpc" else https_sink)(certificates, client_auth=True)
-    job = job()
-    program = job.run(OTEL_EXPORTER_OTLP_ENDPOINT=f"https://localhost:{sink.port}", OTEL_EXPORTER_OTLP_PROTOCOL=protocol,
-                      OTEL_EXPORTER_OTLP_COMPRESSION="gzip", **{f"OTEL_EXPORTER_OTLP_{name}": str(certificates / file) for name, file in
-                                                                {"CERTIFICATE": "ca.pem", "CLIENT_KEY": "client.key", "CLIENT_CERTIFICATE": "client.pem"}.items()})
-    job.client("service.name=x")
-    try:
-        wait_until(lambda: len(sink.requests) == 3, what="three requests")
-    finally:
-        program.stop()
-        sink.close()
-    if protocol == "http/json":
-        assert {r["headers"]["content-type"] for r in sink.requests} == {"application/json"}
-        assert {r["headers"]["content-encoding"] for r in sink.requests} == {"gzip"}
 
 
 def test_what_gym_itself_sends_stays_as_it_is(job, grpc_sink):
@@ -215,34 +196,3 @@ def test_explain_needs_a_file():
     assert r.returncode == 1 and "motel explain --gym-config FILE" in r.stderr
     r = motel("components", "--gym-config", "x")
     assert r.returncode == 1 and "unknown flag: --gym-config here" in r.stderr
-
-
-def test_what_programs_print_comes_in_through_standard_input(job, grpc_sink, tmp_path):
-    sink = grpc_sink()
-    job = job()
-    (tmp_path / "addresses.yaml").write_text(job.addresses)
-    with open(os.path.join(ROOT, "tests/golden/console/gym-run/env-start.stdout.log"), "rb") as log, open(tmp_path / "out", "wb") as out:
-        p = subprocess.Popen([MOTEL, "--gym-config", str(tmp_path / "gym.yaml"), "--config", str(tmp_path / "addresses.yaml")], stdin=log, stdout=out,
-                             stderr=subprocess.DEVNULL, env={**CLEAN, "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{sink.port}"})
-        try:
-            wait_until(lambda: any(resources(sink).values()), what="telemetry from the log")
-        finally:
-            p.terminate()
-            assert p.wait(30) == 0
-    got = [a for attributes in resources(sink).values() for a in attributes]
-    assert "nemo-gym/policy_model" in {a["service.name"] for a in got} and {a["nemo.gym.service_group"] for a in got} == {"nemo-gym"}
-    assert "INFO:     Started server process" in (tmp_path / "out").read_text()
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-def test_memory_profiling(job, grpc_sink):
-    sink = grpc_sink()
-    job = job(GYM + "  memory_profiling: {enabled: true, interval_seconds: 0.05}\n")
-    program = job.run(OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{sink.port}", NEMO_LENS_RUN_ID="run-9")
-
-    def usage():
-        return [(a, m) for name, message in sink.messages() if name == "metrics" for a, _, m in records(name, message) if m.name == "gym.host.memory.usage"]
-    wait_until(lambda: len(usage()) > 2, what="measurements")
-    program.stop()
-    attributes, metric = usage()[0]
-    assert attributes["nemo.run.id"] == "run-9" and metric.gauge.data_points[0].as_int > 0

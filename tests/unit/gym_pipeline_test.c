@@ -20,16 +20,13 @@ struct made {
     char errors[2048];
 };
 
-static bool read_stdin; /* of all that follow */
-
 static void make(struct made *m, const char *gym_yaml, char *const *environment, const char *over)
 {
     struct cfg_errors errs = {0};
     *m = (struct made){.path = "/tmp/gym-pipeline-test-XXXXXX", .file = m->path};
     _cleanup_close_ int fd = mkstemp(m->path);
     assert_int_equal(write(fd, gym_yaml, strlen(gym_yaml)), (ssize_t)strlen(gym_yaml));
-    m->source = (struct gym_source){
-        .files = &m->file, .nfiles = 1, .environment = environment, .read_stdin = read_stdin};
+    m->source = (struct gym_source){&m->file, 1, environment, NULL, NULL};
     const struct config_source sources[] = {{.make = gym_source_make, .ctx = &m->source},
                                             {.uri = over}};
     m->c = config_load(sources, over ? 2 : 1, &errs);
@@ -87,7 +84,7 @@ static const struct {
     {"telemetry: {enabled: true, exporter: console}",
      {0},
      "service::pipelines::traces",
-     "{\"exporters\":[\"console\"],\"processors\":[\"gym\"],\"receivers\":[\"otlp\",\"console\"]}"},
+     "{\"exporters\":[\"console\"],\"processors\":[\"gym\"],\"receivers\":[\"otlp\"]}"},
     /* gRPC: scheme, host and port of a URL count */
     {ON,
      {"OTEL_EXPORTER_OTLP_ENDPOINT=https://api.example.com/v1"},
@@ -153,43 +150,15 @@ static const struct {
      {"OTEL_EXPORTER_OTLP_ENDPOINT=http://b:1", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT=5000"},
      "service::pipelines",
      "{\"metrics\":{\"exporters\":[\"otlp_grpc/"
-     "gym\"],\"processors\":[\"gym\",\"batch\"],\"receivers\":[\"otlp\",\"console\"]},"
+     "gym\"],\"processors\":[\"gym\",\"batch\"],\"receivers\":[\"otlp\"]},"
      "\"traces\":{\"exporters\":[\"otlp_grpc/"
-     "gym_traces\"],\"processors\":[\"gym\",\"batch\"],\"receivers\":[\"otlp\",\"console\"]}}"},
-    /* memory profiling is a metric */
-    {"telemetry: {enabled: true, exporter: console, memory_profiling: {enabled: true}}",
-     {0},
-     "receivers::gym_memory",
-     "{\"interval\":\"1s\"}"},
-    {"telemetry: {enabled: true, exporter: console, memory_profiling: {enabled: true, "
-     "interval_seconds: 0.25}}",
-     {0},
-     "receivers::gym_memory",
-     "{\"interval\":\"250ms\"}"},
-    {"telemetry: {enabled: true, exporter: console, memory_profiling: {enabled: true, "
-     "interval_seconds: 1e-6}}",
-     {0},
-     "receivers::gym_memory",
-     "{\"interval\":\"10ms\"}"},
-    {"telemetry: {enabled: true, exporter: console, memory_profiling: {enabled: true}}",
-     {0},
-     "service::pipelines",
-     "{\"metrics\":{\"exporters\":[\"console\"],\"processors\":[\"gym\"],\"receivers\":[\"otlp\","
-     "\"console\","
-     "\"gym_memory\"]},"
-     "\"traces\":{\"exporters\":[\"console\"],\"processors\":[\"gym\"],\"receivers\":[\"otlp\","
-     "\"console\"]}}"},
-    {"telemetry: {enabled: true, exporter: console, metrics_enabled: false}",
-     {"NEMO_LENS_MEMORY_PROFILING_ENABLED=on"},
-     "receivers::gym_memory",
-     "absent"},
+     "gym_traces\"],\"processors\":[\"gym\",\"batch\"],\"receivers\":[\"otlp\"]}}"},
     /* the signals that are on, and what the processor gets */
     {"telemetry: {enabled: true, exporter: console, traces_enabled: false, metrics_enabled: no, "
      "logs_enabled: 1}",
      {0},
      "service::pipelines",
-     "{\"logs\":{\"exporters\":[\"console\"],\"processors\":[\"gym\"],\"receivers\":[\"otlp\","
-     "\"console\"]}}"},
+     "{\"logs\":{\"exporters\":[\"console\"],\"processors\":[\"gym\"],\"receivers\":[\"otlp\"]}}"},
     {"telemetry: {enabled: true, exporter: console, run_id: r$x, service_name_per_server: false}",
      {"OTEL_SERVICE_NAME=s"},
      "processors::gym",
@@ -210,21 +179,6 @@ static void test_trees(void **state)
         assert_string_equal(m.errors, "");
         config_free(m.c);
     }
-}
-
-static void test_stdin(void **state)
-{
-    (void)state;
-    struct made m;
-    for (int i = 0; i < 2; i++) {
-        read_stdin = i;
-        make(&m, "telemetry: {enabled: true, exporter: console}", (char *const[]){NULL}, NULL);
-        check_tree(&m, "receivers::console",
-                   i ? "{\"passthrough\":true,\"stdin\":true}"
-                     : "{\"passthrough\":true,\"stdin\":false}");
-        config_free(m.c);
-    }
-    read_stdin = false;
 }
 
 /* A file lies over it, key by key. */
@@ -438,11 +392,10 @@ static void test_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trees),  cmocka_unit_test(test_stdin),
-        cmocka_unit_test(test_merge),  cmocka_unit_test(test_replaced),
-        cmocka_unit_test(test_checks), cmocka_unit_test(test_secrets),
-        cmocka_unit_test(test_off),    cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_trees),     cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_replaced),  cmocka_unit_test(test_checks),
+        cmocka_unit_test(test_secrets),   cmocka_unit_test(test_off),
+        cmocka_unit_test(test_bad_files), cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
