@@ -54,14 +54,34 @@ static inline int make_room(struct back *b, size_t n)
     return (size_t)(b->p - b->start) >= n ? 0 : grow(b, n);
 }
 
-static int put_bytes(struct back *b, struct bytes v)
+/* memcpy() of the short pieces that messages are made of, without the call. */
+static inline void copy(uint8_t *to, const uint8_t *from, size_t n)
+{
+    if (n > 64) {
+        memcpy(to, from, n);
+    } else if (n >= 16) {
+        for (size_t i = 0; i + 16 < n; i += 16)
+            memcpy(to + i, from + i, 16);
+        memcpy(to + n - 16, from + n - 16, 16);
+    } else if (n >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + n - 8, from + n - 8, 8);
+    } else if (n >= 4) {
+        memcpy(to, from, 4);
+        memcpy(to + n - 4, from + n - 4, 4);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            to[i] = from[i];
+    }
+}
+
+static inline int put_bytes(struct back *b, struct bytes v)
 {
     int r = make_room(b, v.len);
     if (r < 0)
         return r;
     b->p -= v.len;
-    if (v.len)
-        memcpy(b->p, v.data, v.len);
+    copy(b->p, v.data, v.len);
     return 0;
 }
 
@@ -202,7 +222,7 @@ static int put_chain(struct wire_order *o, const struct schema_field *f, uint32_
     for (uint32_t i = last, prev; i && r == 0; i = prev) {
         struct item item = o->items[i - 1]; /* a copy: the stack may move */
         prev = item.prev;
-        if (prev && f->kind == KIND_MESSAGE)
+        if (prev && f->kind == KIND_MESSAGE && f->message != o->attribute)
             prefetch(payload(&o->items[prev - 1]), PREFETCH_ELEMENT_BYTES);
         r = put_present(o, f, &item);
     }
@@ -296,8 +316,8 @@ static int put_plain_attribute(struct back *b, struct bytes kv)
     if (r < 0)
         return r;
     b->p -= kv.len;
-    memcpy(b->p, v, value);
-    memcpy(b->p + value, p, key);
+    copy(b->p, v, value);
+    copy(b->p + value, p, key);
     return 1;
 }
 
