@@ -24,12 +24,6 @@ static int finish(FILE *f)
     return 1;
 }
 
-static void print_warnings(const struct config *c)
-{
-    for (size_t i = 0; i < c->nwarnings; i++)
-        fprintf(stderr, "Warning: %s\n", c->warnings[i]);
-}
-
 int command_usage_exit(const struct command_line *cl)
 {
     switch (cl->topic) {
@@ -70,10 +64,9 @@ static int validate(const struct command_line *cl)
     struct cfg_errors errs = {0};
     struct loaded l;
     int r = load(cl, &l, &errs);
-    if (r == 0) {
-        print_warnings(l.config);
+    report_warnings(l.config);
+    if (r == 0)
         r = try_graph(&l, &errs);
-    }
     int code = r < 0 ? report_errors(&errs) : r > 0 ? report_idle(l.idle) : 0;
     loaded_done(&l);
     cfg_errors_done(&errs);
@@ -120,6 +113,7 @@ static int print_config(const struct command_line *cl)
     struct cfg_errors errs = {0};
     struct loaded l;
     int r = load(cl, &l, &errs);
+    report_warnings(l.config);
     if (r == 0 && !cl->unchecked)
         r = try_graph(&l, &errs);
     if (r == 0 && cl->format == FORMAT_JSON)
@@ -232,11 +226,11 @@ static struct config *bind_settings(const struct command_line *cl, struct motel_
     struct cfg_errors errs = {0};
     struct config *c = config_load_text("built-in", "{}", &errs);
     int r = c ? motel_settings_bind(c, NULL, environ, cl->flags, cl->nflags, &errs, ret) : -ENOMEM;
+    report_warnings(c);
     if (r < 0) {
         report_errors(&errs);
         c = config_free(c);
     } else {
-        print_warnings(c);
         secrets_enable(ret->redact);
     }
     cfg_errors_done(&errs);

@@ -49,6 +49,19 @@ static int take_value(struct parser *p, const char *arg, const char *equals, boo
     return 0;
 }
 
+/* The name that begins with `word` when there is one such name only. */
+static const char *completed(const char *word, const char *const *names)
+{
+    const char *found = NULL;
+    for (; *names; names++)
+        if (strncmp(*names, word, strlen(word)) == 0) {
+            if (found)
+                return NULL;
+            found = *names;
+        }
+    return found;
+}
+
 static int unknown_flag(struct parser *p, const char *name)
 {
     const char *names[COMMAND_FLAGS_MAX + 64] = {0};
@@ -60,7 +73,9 @@ static int unknown_flag(struct parser *p, const char *name)
         motel_flag_name(&motel_fields[i], settings[i], sizeof(settings[i]));
         names[n++] = settings[i] + 2;
     }
-    const char *near = cfg_suggest(name, names);
+    const char *near = completed(name, names);
+    if (!near)
+        near = cfg_suggest(name, names);
     return err_set(p->err, -EINVAL, "unknown flag: --%s%s%s%s", name,
                    near ? "; did you mean --" : "", near ? near : "", near ? "?" : "");
 }

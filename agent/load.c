@@ -77,11 +77,7 @@ int load(const struct command_line *cl, struct loaded *ret, struct cfg_errors *e
         return 1;
     }
     int r = gym_source_finish(&gym, c, errs);
-    if (r == 0)
-        r = bind(cl, c, ret, errs);
-    if (r < 0)
-        loaded_done(ret);
-    return r;
+    return r < 0 ? r : bind(cl, c, ret, errs);
 }
 
 void loaded_done(struct loaded *l)

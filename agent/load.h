@@ -12,7 +12,8 @@ struct loaded {
     const char *idle; /* why there is nothing to do */
 };
 /* Loads what the command line names, or the built-in configuration when it names nothing. 0; 1 when there is nothing to do, since only
- * --gym-config was given and telemetry is off; or -EINVAL with every mistake in errs. */
+ * --gym-config was given and telemetry is off; or -EINVAL with every mistake in errs: then only ret->config is of use, for its
+ * warnings, unless it is NULL. loaded_done() in any case. */
 int load(const struct command_line *cl, struct loaded *ret, struct cfg_errors *errs);
 void loaded_done(struct loaded *l);
 

@@ -43,7 +43,7 @@ struct life {
 
 static void log_warnings(const struct config *c)
 {
-    for (size_t i = 0; i < c->nwarnings; i++)
+    for (size_t i = 0; c && i < c->nwarnings; i++)
         log_warn(NULL, c->warnings[i]);
 }
 
@@ -52,10 +52,11 @@ static int apply(struct life *life, const struct loaded *l, struct graph *g, str
 {
     const struct telemetry_settings *t = &l->service->telemetry;
     secrets_enable(l->motel.redact);
-    int r = log_configure(&t->logs);
-    if (r < 0)
-        return err_set(reterr, r, "service::telemetry::logs::output_paths: cannot open: %s",
-                       strerror(-r));
+    int r = log_configure(&t->logs, reterr);
+    if (r < 0) {
+        err_prefix(reterr, "service::telemetry::logs::output_paths: ");
+        return r;
+    }
     host_set_settings(life->host, &l->motel);
     host_set_graph(life->host, g);
     r = host_set_resource(life->host, t->resource);
@@ -156,6 +157,8 @@ static int start(struct life *life)
         r = life->host ? graph_build(life->host, life->loaded.service, &errs, &life->graph)
                        : -ENOMEM;
     }
+    if (r < 0)
+        report_warnings(life->loaded.config);
     int code = r < 0   ? report_errors(&errs)
                : r > 0 ? report_idle(life->loaded.idle)
                        : start_graph(life);
@@ -246,6 +249,7 @@ static void reload(struct life *life)
     struct graph *g = NULL;
     log_info(NULL, "Reading the configuration again");
     int r = load(life->cl, &next, &errs);
+    log_warnings(next.config);
     if (r > 0)
         log_warn(NULL, next.idle);
     if (r == 0)
@@ -260,7 +264,6 @@ static void reload(struct life *life)
         log_error(NULL, "Reload failed; the old configuration keeps running");
         return;
     }
-    log_warnings(next.config);
     reap_retired(life, false);
     retire(life);
     life->loaded = next;

@@ -89,6 +89,19 @@ static struct cfg_value *copy_section(struct arena *a, const struct cfg_value *s
     return map;
 }
 
+static void warn_unknown(struct merge *m, const char *name)
+{
+    char variables[32][64];
+    const char *names[ARRAY_SIZE(variables) + 1] = {0};
+    for (size_t i = 0; motel_fields[i].key && i < ARRAY_SIZE(variables); i++) {
+        motel_variable_name(&motel_fields[i], variables[i], sizeof(variables[i]));
+        names[i] = variables[i];
+    }
+    const char *near = cfg_suggest(name, names);
+    config_warn(m->config, "the environment variable %s is not known to motel %s%s%s%s", name,
+                MOTEL_VERSION, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
 /* One "NAME=value" of the environment; an empty value counts as not set. */
 static void put_variable(struct merge *m, const char *entry)
 {
@@ -107,8 +120,7 @@ static void put_variable(struct merge *m, const char *entry)
         return;
     }
     if (name)
-        config_warn(m->config, "the environment variable %s is not known to motel %s", name,
-                    MOTEL_VERSION);
+        warn_unknown(m, name);
 }
 
 int motel_settings_bind(struct config *c, const struct cfg_value *section, char *const *environment,

@@ -18,6 +18,12 @@ int report_error(const struct err *e)
     return 1;
 }
 
+void report_warnings(const struct config *c)
+{
+    for (size_t i = 0; c && i < c->nwarnings; i++)
+        fprintf(stderr, "Warning: %s\n", c->warnings[i]);
+}
+
 int report_idle(const char *why)
 {
     fprintf(stderr, "%s. Nothing to do.\n", why);

@@ -280,7 +280,8 @@ static struct log_output output_of(int fd)
     return (struct log_output){.fd = fd};
 }
 
-static int open_outputs(const char *const *paths, struct log_output *outputs, int *ret_n)
+static int open_outputs(const char *const *paths, struct log_output *outputs, int *ret_n,
+                        struct err *reterr)
 {
     static const char *const standard[] = {"stderr", NULL};
     int n = 0;
@@ -288,7 +289,7 @@ static int open_outputs(const char *const *paths, struct log_output *outputs, in
         int fd = open_output(*paths);
         if (fd < 0) {
             close_outputs(outputs, n);
-            return fd;
+            return err_set(reterr, fd, "cannot open \"%s\": %s", *paths, strerror(-fd));
         }
         outputs[n++] = (struct log_output){.fd = fd};
     }
@@ -296,11 +297,11 @@ static int open_outputs(const char *const *paths, struct log_output *outputs, in
     return 0;
 }
 
-int log_configure(const struct log_options *o)
+int log_configure(const struct log_options *o, struct err *reterr)
 {
     struct log_output outputs[MAX_OUTPUTS];
     int n = 0;
-    int r = open_outputs(o->output_paths, outputs, &n);
+    int r = open_outputs(o->output_paths, outputs, &n, reterr);
     if (r < 0)
         return r;
     pthread_mutex_lock(&state.lock);

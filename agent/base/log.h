@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "agent/base/bytes.h"
+#include "agent/base/err.h"
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_OFF };
 enum log_encoding { LOG_CONSOLE, LOG_JSON };
@@ -65,7 +66,7 @@ struct log_options {
     const char *resource_json;       /* value of the "resource" field, "{…}"; NULL = left out */
     const char *initial_fields_json; /* "\"k\":\"v\",…" put into every line; NULL = none */
 };
-/* 0 or -errno when an output path cannot be opened (the old settings stay). Before the first call: info, console. */
-int log_configure(const struct log_options *o);
+/* 0, or -errno with reterr when an output path cannot be opened (the old settings stay). Before the first call: info, console. */
+int log_configure(const struct log_options *o, struct err *reterr);
 
 #endif

@@ -7,7 +7,7 @@
 
 /* What a URI such as "env:NAME", "file:path" or "yaml:text" stands for. */
 struct retrieved {
-    const char *name; /* for positions: "env:NAME", the path of the file, "yaml:" */
+    const char *name; /* for positions: "env:NAME", the path of the file, "yaml" */
     const char *text; /* NUL ended, may hold NULs */
     size_t len;
     const char *unset; /* the name of a variable that has neither a value nor a default; the text is empty then */

@@ -234,10 +234,20 @@ static void print_map(FILE *f, const struct cfg_field *elem, const struct cfg_ma
     }
 }
 
+/* Whether a field makes a difference between its default and a key that is left out, and was. */
+static bool is_left_out(const struct cfg_field *field, const void *bound)
+{
+    return field->presence_at &&
+           *(const enum cfg_presence *)((const char *)bound + field->presence_at - 1) == CFG_ABSENT;
+}
+
 /* Whether a field is written at all: nothing that is absent is, but a block that is off though it
  * would be on by default. */
-static bool is_shown(const struct cfg_field *field, const void *p)
+static bool is_shown(const struct cfg_field *field, const void *bound)
 {
+    const void *p = (const char *)bound + field->offset;
+    if (is_left_out(field, bound))
+        return false;
     switch (field->kind) {
     case BIND_REFUSED: return false;
     case BIND_ANY: return *(const void *const *)p != NULL;
@@ -251,7 +261,7 @@ static bool is_shown(const struct cfg_field *field, const void *p)
 static bool is_any_shown(const struct cfg_field *fields, const void *bound)
 {
     for (const struct cfg_field *field = fields; field->key; field++)
-        if (is_shown(field, (const char *)bound + field->offset))
+        if (is_shown(field, bound))
             return true;
     return false;
 }
@@ -293,7 +303,7 @@ void cfg_print(FILE *f, const struct cfg_field *fields, const void *bound, int i
         const void *p = (const char *)bound + field->offset;
         if (!*field->key && field->kind == BIND_STRUCT) {
             cfg_print(f, field->fields, p, indent);
-        } else if (is_shown(field, p)) {
+        } else if (is_shown(field, bound)) {
             print_indent(f, indent);
             fprintf(f, "%s:", field->key);
             print_one(f, field, p, indent + 2);

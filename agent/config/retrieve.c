@@ -115,7 +115,7 @@ int cfg_retrieve(struct arena *a, const char *uri, struct retrieved *ret, struct
         return retrieve_file(a, opaque, ret, reterr);
     if (scheme != 4 || strncmp(uri, "yaml", 4) != 0)
         return unknown_scheme(uri, scheme, reterr);
-    ret->name = "yaml:";
+    ret->name = "yaml";
     ret->text = arena_strdup(a, opaque);
     ret->len = strlen(opaque);
     return ret->text ? 0 : err_set(reterr, -ENOMEM, "out of memory");

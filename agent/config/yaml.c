@@ -16,6 +16,7 @@ struct reader {
     yaml_parser_t parser;
     struct arena *arena;
     const char *name;
+    struct bytes text;
     struct cfg_errors *errs;
     struct anchor *anchors; /* the latest first */
     size_t aliased;
@@ -48,19 +49,53 @@ static struct cfg_value *no_memory(struct reader *r)
     return fail(r, (struct cfg_pos){r->name}, "%s", "out of memory");
 }
 
+/* Whether the blanks before the first character of a line (from 0) have a tab among them. */
+static bool has_tab_indent(struct bytes text, size_t line)
+{
+    const uint8_t *p = text.data, *end = text.data + text.len;
+    for (; line && p < end; line--) {
+        const uint8_t *lf = memchr(p, '\n', (size_t)(end - p));
+        p = lf ? lf + 1 : end;
+    }
+    while (p < end && *p == ' ')
+        p++;
+    return p < end && *p == '\t';
+}
+
+/* What is usually behind a problem that the library found. */
+static const char *likely_cause(const char *problem)
+{
+    static const struct {
+        const char *problem, *cause;
+    } known[] = {
+        {"mapping values are not allowed in this context",
+         "; is the line indented too far, or a text with \": \" not in quotes?"},
+        {"did not find expected key", "; is the line indented like its neighbours?"},
+        {"did not find expected <document start>", "; is the line indented like the first one?"},
+        {"could not find expected ':'", "; is the \":\" or the blank behind it missing?"},
+        {"found character that cannot start any token", "; put the text in quotes"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+        if (strcmp(problem, known[i].problem) == 0)
+            return known[i].cause;
+    return "";
+}
+
 static void report_syntax(struct reader *r)
 {
     const yaml_parser_t *p = &r->parser;
     struct cfg_pos pos = position(r, p->problem_mark);
-    const char *problem = p->problem ? p->problem : "not valid";
-    if (p->error == YAML_READER_ERROR) {
+    const char *problem = p->problem ? p->problem : "not valid", *cause = likely_cause(problem);
+    if (p->error != YAML_READER_ERROR && has_tab_indent(r->text, p->problem_mark.line)) {
+        cfg_error(r->errs, pos, "", "not valid YAML: a tab cannot indent a line, use spaces");
+    } else if (p->error == YAML_READER_ERROR) {
         cfg_error(r->errs, (struct cfg_pos){r->name}, "", "not valid YAML: %s at byte %zu", problem,
                   p->problem_offset);
     } else if (p->context) {
-        cfg_error(r->errs, pos, "", "not valid YAML: %s (%s that starts at %zu:%zu)", problem,
-                  p->context, p->context_mark.line + 1, p->context_mark.column + 1);
+        cfg_error(r->errs, pos, "", "not valid YAML: %s (%s that starts at %zu:%zu)%s", problem,
+                  p->context, p->context_mark.line + 1, p->context_mark.column + 1, cause);
     } else {
-        cfg_error(r->errs, pos, "", "not valid YAML: %s", problem);
+        cfg_error(r->errs, pos, "", "not valid YAML: %s%s", problem, cause);
     }
     r->failed = true;
 }
@@ -372,7 +407,7 @@ static struct cfg_value *read_document(struct reader *r, bool *ret_more)
 struct cfg_value *cfg_yaml_parse(struct arena *a, const char *name, const char *text, size_t len,
                                  struct cfg_errors *errs, bool *ret_more)
 {
-    struct reader r = {.arena = a, .name = name, .errs = errs};
+    struct reader r = {.arena = a, .name = name, .text = bytes_of(text, len), .errs = errs};
     size_t before = errs->n + errs->dropped;
     if (ret_more)
         *ret_more = false;

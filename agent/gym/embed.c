@@ -29,7 +29,7 @@ static int build(struct embed *e, const char *text, const struct component_type 
     if (r == 0)
         r = service_settings_bind(e->config, types, errs, &e->settings);
     if (r == 0)
-        r = log_configure(&e->settings->telemetry.logs);
+        r = log_configure(&e->settings->telemetry.logs, NULL);
     return r == 0 ? graph_build(e->host, e->settings, errs, &e->graph) : r;
 }
 

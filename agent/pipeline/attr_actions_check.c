@@ -67,13 +67,19 @@ static int _printf_(3, 4) fail(const struct place *at, const char *member, const
     va_end(ap);
     snprintf(path, sizeof(path), "%s[%zu]%s%s", at->list_key, at->index, *member ? "::" : "",
              member);
-    return err_at(at->err, path, "key \"%s\" (action %zu, %s): %s", at->config->key, at->index,
-                  at->config->action, text);
+    return err_at(at->err, path, "key \"%s\" (action %zu%s%s): %s", at->config->key, at->index,
+                  *at->config->action ? ", " : "", at->config->action, text);
 }
 
 static bool given(const struct cfg_value *v)
 {
     return v && v->type != CFG_NULL;
+}
+
+/* Whether a value is nothing because a variable is. */
+static bool is_unset(const struct cfg_value *v)
+{
+    return v && v->type == CFG_NULL && v->expanded;
 }
 
 /* ---- config values as AnyValues ---- */
@@ -176,6 +182,10 @@ static int compile_set(const struct place *at, struct attr_action *a)
     const struct attr_action_config *c = at->config;
     bool value = given(c->value), from = *c->from_attribute, fallback = given(c->default_value);
     int r = 0;
+    if (!from && !fallback && is_unset(c->value))
+        return fail(at, "value",
+                    "the variable of \"value\" is not set or empty; a default is written "
+                    "${env:NAME:-text}");
     if (!value && !from && !fallback)
         return fail(at, "",
                     "one of \"value\", \"from_attribute\" or \"default_value\" must be given");
@@ -242,11 +252,11 @@ static int find_kind(const struct place *at, enum action_kind *ret)
             *ret = (enum action_kind)i;
             return 0;
         }
-    return fail(
-        at, "action",
-        "unsupported action \"%s\", expected insert, update, upsert, delete, hash, extract or "
-        "convert",
-        at->config->action);
+    char got[80] = "\"action\" must be given";
+    if (*at->config->action)
+        snprintf(got, sizeof(got), "unsupported action \"%.40s\"", at->config->action);
+    return fail(at, "action",
+                "%s: expected insert, update, upsert, delete, hash, extract or convert", got);
 }
 
 static int compile(const struct place *at, struct attr_action *a)

@@ -15,6 +15,7 @@ struct settings_build {
 
 struct pipeline_config {
     struct cfg_list receivers, processors, exporters; /* of struct cfg_id */
+    enum cfg_presence receivers_given, exporters_given;
 };
 struct log_sampling {
     int64_t tick_ns, initial, thereafter;

@@ -157,9 +157,9 @@ static void resolve_pipeline(struct settings_build *b, const char *name, struct 
         if (strcmp(b->out->pipelines[i].name, name) == 0)
             cfg_error(b->errs, pos, path,
                       "duplicate name \"%s\": blanks around a name do not count", name);
-    if (config->receivers.n == 0)
+    if (config->receivers.n == 0 && config->receivers_given != CFG_GIVEN)
         cfg_error(b->errs, pos, path, "must have at least one receiver");
-    if (config->exporters.n == 0)
+    if (config->exporters.n == 0 && config->exporters_given != CFG_GIVEN)
         cfg_error(b->errs, pos, path, "must have at least one exporter");
     p.nreceivers = resolve_list(b, &p, ROLE_RECEIVER, &config->receivers, path, &p.receivers);
     p.nprocessors = resolve_list(b, &p, ROLE_PROCESSOR, &config->processors, path, &p.processors);

@@ -136,6 +136,44 @@ def test_print_config_can_be_run(tmp_path):
         {"receivers": ["nop"], "processors": [], "exporters": ["nop"]}
 
 
+@needs("exporter otlp_http", "exporter file", "receiver otlp")
+def test_print_config_of_real_components_can_be_run(tmp_path):
+    """What excludes each other, or asks for another key, is printed only when it was given."""
+    path = tmp_path / "c.yaml"
+    for http, file in (("", ""), (", idle_conn_timeout: 5s", ", create_directory: true, directory_permissions: '0700'"),
+                       (", keepalive: {idle_conn_timeout: 5s}", ", create_directory: true")):
+        path.write_text("receivers: {otlp: {protocols: {grpc: , http: }}}\n"
+                        f"exporters: {{otlp_http: {{endpoint: 'http://x:1'{http}}}, file: {{path: x{file}}}, debug: }}\n"
+                        "service: {pipelines: {logs: {receivers: [otlp], exporters: [otlp_http, file, debug]}}}\n")
+        shown = run("print-config", "--config", str(path))
+        assert shown.returncode == 0, shown.stderr
+        assert shown.stdout.count("idle_conn_timeout: 5s") == bool(http)
+        assert ('directory_permissions: "0700"' in shown.stdout) == ("0700" in file)
+        path.write_text(shown.stdout)
+        again = run("print-config", "--config", str(path))
+        assert (again.returncode, again.stdout, again.stderr) == (0, shown.stdout, "")
+
+
+@needs("processor resource")
+def test_unset_variables_are_named_beside_the_mistakes_they_make(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text(NOP + "processors: {resource: {attributes: [{key: a, action: upsert, value: '${env:NEVER_SET}'}]}}\n")
+    for args in (["validate"], ["print-config"], []):
+        done = run(*args, "--config", str(path))
+        assert done.returncode == 1
+        first, second = done.stderr.splitlines()
+        assert first.startswith("Warning: ") and '"NEVER_SET" is not set' in first
+        assert second.startswith("Error: ") and "processors::resource::attributes[0]::value: " in second
+
+
+def test_a_log_file_that_cannot_be_opened_is_named(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text(NOP)
+    done = run("--config", str(path), "--set", f"service.telemetry.logs.output_paths=[{tmp_path}/none/x.log]")
+    assert done.returncode == 1
+    assert f'output_paths: cannot open "{tmp_path}/none/x.log": No such file' in done.stderr
+
+
 @needs("exporter otlp_http")
 def test_print_config_hides_secrets(tmp_path):
     path = tmp_path / "c.yaml"

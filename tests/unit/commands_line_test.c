@@ -110,6 +110,8 @@ static void test_mistakes(void **state)
     } cases[] = {
         {{"--nope", NULL}, "unknown flag: --nope"},
         {{"--confg", "x", NULL}, "unknown flag: --confg; did you mean --config?"},
+        {{"--conf", "x", NULL}, "unknown flag: --conf; did you mean --config?"},
+        {{"--shutdown=2s", NULL}, "unknown flag: --shutdown; did you mean --shutdown-timeout?"},
         {{"--shutdown-timout=1s", NULL},
          "unknown flag: --shutdown-timout; did you mean --shutdown-timeout?"},
         {{"-x", NULL}, "unknown shorthand flag: 'x' in -x; motel --help lists all"},

@@ -89,17 +89,30 @@ static void test_bad_sources(void **state)
         {"a b:x", false, "\"a b:x\" is not a valid URI\n"},
         {"env:a-b", false,
          "\"a-b\" is not the name of an environment variable: expected letters, digits and _\n"},
-        {"yaml:x", false, "yaml::1:1: expected a map of sections, got string\n"},
-        {"yaml:[a]", false, "yaml::1:1: expected a map of sections, got list\n"},
-        {"yaml:a: 1\na: 2", false, "yaml::2:1: the key \"a\" was already given at 1:1\n"},
+        {"yaml:x", false, "yaml:1:1: expected a map of sections, got string\n"},
+        {"yaml:[a]", false, "yaml:1:1: expected a map of sections, got list\n"},
+        {"yaml:a: 1\na: 2", false, "yaml:2:1: the key \"a\" was already given at 1:1\n"},
         {"yaml:a:\n\tb: 1", false,
-         "yaml::2:1: not valid YAML: found character that cannot start any token (while scanning "
-         "for the next token "
-         "that starts at 2:1)\n"},
+         "yaml:2:1: not valid YAML: a tab cannot indent a line, use spaces\n"},
+        {"yaml:a:\n  b: 1\n  \tc: 1", false,
+         "yaml:3:3: not valid YAML: a tab cannot indent a line, use spaces\n"},
+        {"yaml:a: @b", false,
+         "yaml:1:4: not valid YAML: found character that cannot start any token (while scanning "
+         "for the next token that starts at 1:4); put the text in quotes\n"},
+        {"yaml:a:\n  b: 1\n c: 1", false,
+         "yaml:3:2: not valid YAML: did not find expected key (while parsing a block mapping that "
+         "starts at 1:1); is the line indented like its neighbours?\n"},
+        {"yaml:a: b: c", false,
+         "yaml:1:5: not valid YAML: mapping values are not allowed in this context; is the line "
+         "indented too far, or a text with \": \" not in quotes?\n"},
+        {"yaml:a: 1\nb\nc: 1", false,
+         "yaml:3:1: not valid YAML: could not find expected ':' (while scanning a simple key that "
+         "starts at 2:1); is the \":\" or the blank behind it missing?\n"},
         {"yaml:  a: 1\nb: 2", false,
-         "yaml::2:1: not valid YAML: did not find expected <document start>\n"},
-        {"yaml:a: *b", false, "yaml::1:4: unknown anchor \"b\"\n"},
-        {"yaml:a: &b [*b]", false, "yaml::1:8: anchor \"b\" contains itself\n"},
+         "yaml:2:1: not valid YAML: did not find expected <document start>; is the line "
+         "indented like the first one?\n"},
+        {"yaml:a: *b", false, "yaml:1:4: unknown anchor \"b\"\n"},
+        {"yaml:a: &b [*b]", false, "yaml:1:8: anchor \"b\" contains itself\n"},
         {"foo", true, "--set: \"foo\" has no \"=\": expected KEY=VALUE\n"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -549,7 +549,7 @@ static void test_extensions(void **state)
 
 int main(void)
 {
-    log_configure(&(struct log_options){.level = LOG_OFF});
+    log_configure(&(struct log_options){.level = LOG_OFF}, NULL);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_life),
         cmocka_unit_test(test_flow_order_through_connectors),

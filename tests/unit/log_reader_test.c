@@ -18,7 +18,7 @@ static int log_to_pipe(int fds[2])
     const char *paths[] = {path, NULL};
     assert_int_equal(pipe(fds), 0);
     snprintf(path, sizeof(path), "/dev/fd/%d", fds[1]);
-    return log_configure(&(struct log_options){.level = LOG_INFO, .output_paths = paths});
+    return log_configure(&(struct log_options){.level = LOG_INFO, .output_paths = paths}, NULL);
 }
 
 static void log_long_line(char letter)
@@ -64,7 +64,7 @@ static void a_stopped_reader_stops_nobody(void **state)
     log_long_line('b'); /* all is well again: a line that goes out in pieces is whole */
     assert_in_range(drain(fds[0], text, sizeof(text)), 10000, 10100);
     assert_null(strstr(text, "lost"));
-    assert_int_equal(log_configure(&(struct log_options){.level = LOG_INFO}), 0);
+    assert_int_equal(log_configure(&(struct log_options){.level = LOG_INFO}, NULL), 0);
     close(fds[0]);
     close(fds[1]);
 }

@@ -95,7 +95,8 @@ static void test_mistakes(void **state)
         "MOTEL_SHUTDOWN_TIMEOUT: motel::shutdown_timeout: expected a duration such as \"5s\", got "
         "string \"soon\"\n");
     assert_int_equal(b.config->nwarnings, 1);
-    assert_non_null(strstr(b.config->warnings[0], "MOTEL_REDCT"));
+    assert_non_null(strstr(b.config->warnings[0], "MOTEL_REDCT is not known"));
+    assert_non_null(strstr(b.config->warnings[0], "did you mean MOTEL_REDACT?"));
     unbind(&b);
     b = bind("motel: 5", nothing, NULL, 0);
     assert_int_equal(b.result, -EINVAL);

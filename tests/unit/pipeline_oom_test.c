@@ -243,7 +243,7 @@ static void test_graph(void **state)
 
 int main(void)
 {
-    log_configure(&(struct log_options){.level = LOG_OFF});
+    log_configure(&(struct log_options){.level = LOG_OFF}, NULL);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_host), cmocka_unit_test(test_fanout),
                                        cmocka_unit_test(test_queue), cmocka_unit_test(test_graph)};
     return cmocka_run_group_tests(tests, NULL, NULL);

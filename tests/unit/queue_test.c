@@ -604,7 +604,7 @@ static void test_many_threads_unqueued(void **state)
 
 int main(void)
 {
-    log_configure(&(struct log_options){.level = LOG_OFF});
+    log_configure(&(struct log_options){.level = LOG_OFF}, NULL);
     const struct CMUnitTest tests[] = {
         QUEUE_TEST(test_sends),
         QUEUE_TEST(test_full_counts_what_is_under_way),

@@ -146,6 +146,11 @@ static void test_refused(void **state)
          "[wire]}}}\n",
          "c.yaml: exporters: no exporter is configured\n"
          "c.yaml:3:23: service::pipelines::traces: must have at least one exporter\n"},
+        {"receivers: {wire: }\nexporters: {sink: }\nservice: {pipelines: {traces: {receivers: "
+         "wire, exporters: {sink: }}}}\n",
+         "c.yaml:3:43: service::pipelines::traces::receivers: expected a list, got string "
+         "\"wire\"\n"
+         "c.yaml:3:60: service::pipelines::traces::exporters: expected a list, got map\n"},
         {"receivers: {wire: }\nexporters: {sink: }\nservice: {extensions: [health], pipelines: "
          "{traces: "
          "{receivers: [wire/x, sink], processors: [stamp], exporters: [snk]}}}\n",
