@@ -80,7 +80,7 @@ int console_block_add(struct console_block *b, const struct console_piece *p,
 static bool may_follow(const struct console_block *b, const struct console_piece *p)
 {
     if (b->torn)
-        return true;
+        return !p->guess;
     if (b->name_len != p->name.len || memcmp(b->name, p->name.data, b->name_len) != 0)
         return false;
     return !b->indented || is_indented(p->text) || p->text.data[0] == '}';

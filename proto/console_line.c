@@ -150,3 +150,22 @@ bool console_find_start(struct bytes text, size_t *at, struct console_start *ret
     *at = text.len;
     return false;
 }
+
+bool console_find_prefix(struct bytes text, size_t *at, struct console_start *ret)
+{
+    while (*at < text.len) {
+        const uint8_t *open = memchr(text.data + *at, '(', text.len - *at);
+        if (!open)
+            break;
+        size_t i = (size_t)(open - text.data);
+        struct bytes rest = console_behind(text, i);
+        *at = i + 1;
+        if (i == 0 || !console_take_prefix(&rest, &ret->name))
+            continue;
+        ret->head = bytes_of(text.data, i);
+        ret->tail = console_behind(text, i);
+        return true;
+    }
+    *at = text.len;
+    return false;
+}

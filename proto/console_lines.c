@@ -142,6 +142,45 @@ static int try_split(struct work *w, int *ret)
     return 0;
 }
 
+static bool is_known(const struct console_reader *r, struct bytes name)
+{
+    for (unsigned i = 0; i < CONSOLE_NAMES; i++)
+        if (bytes_eq(bytes_of(r->names[i], r->name_lens[i]), name))
+            return true;
+    return false;
+}
+
+static void note_name(struct console_reader *r, struct bytes name)
+{
+    if (name.len == 0 || is_known(r, name))
+        return;
+    unsigned i = r->next_name++ % CONSOLE_NAMES;
+    memcpy(r->names[i], name.data, name.len);
+    r->name_lens[i] = name.len;
+}
+
+/* An object that is cut by a line of text of another process, whose prefix shows where: 1, or 0. */
+static int try_prefix(struct work *w, int *ret)
+{
+    struct console_start at;
+    size_t from = 0;
+    for (int i = 0; i < MAX_STARTS && console_find_prefix(w->p.text, &from, &at); i++) {
+        if (!is_known(w->r, at.name) || console_blank(at.head))
+            continue;
+        w->p.guess = true;
+        int e = take_torn(w, at.head);
+        w->p.guess = false;
+        if (e < 0)
+            return e;
+        if (e > 0) {
+            consume(w, at.tail.data);
+            *ret = LINE_GOES_ON;
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* What the rest of the line is. LINE_DONE, LINE_GOES_ON, or -ENOMEM. */
 static int step(struct work *w)
 {
@@ -165,6 +204,8 @@ static int step(struct work *w)
         e = try_beginning(w);
     if (e == 0)
         e = try_split(w, &ret);
+    if (e == 0)
+        e = try_prefix(w, &ret);
     if (e != 0)
         return e < 0 ? e : ret;
     console_drop_broken(w->r, &w->p);
@@ -182,7 +223,8 @@ int console_do_line(struct console_reader *r, struct bytes raw, uint64_t offset,
     if (e < 0 || (open && !line.sliced))
         return e;
     struct work w = {.r = r, .sliced = line.sliced, .open = open};
-    w.p = (struct console_piece){raw, line.text, line.name, offset, !open};
+    w.p = (struct console_piece){raw, line.text, line.name, offset, !open, false};
+    note_name(r, line.name);
     bool usual = r->nblocks == 0 && !memchr(line.text.data, '{', line.text.len);
     if (usual && !open && (!r->mid_line || r->mid_text)) {
         console_pass(r, raw);

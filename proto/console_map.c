@@ -8,6 +8,7 @@
 
 #include "proto/console_map.h"
 #include "proto/json.h"
+#include "proto/json_number.h"
 #include "proto/otlp_fields.h"
 #include "proto/schema.h"
 
@@ -46,6 +47,25 @@ static int read_status_code(struct console_mapper *m)
     static const char *const names[] = {"UNSET", "OK", "ERROR", NULL};
     int code = read_name(m, names, "a status code such as \"OK\"");
     return code > 0 ? wire_put_uint(m->record, STATUS_CODE, (uint64_t)code) : code;
+}
+
+/* A number; in old SDKs the repr() "<SeverityNumber.WARN: 13>". */
+static int read_severity(struct console_mapper *m)
+{
+    struct bytes text;
+    uint64_t v = 0;
+    bool quoted = json_scan_peek(&m->scan) == '"';
+    int r = quoted ? json_scan_string(&m->scan, &text) : json_scan_number(&m->scan, &text);
+    if (r < 0)
+        return r;
+    const uint8_t *colon = quoted ? memrchr(text.data, ' ', text.len) : NULL;
+    struct bytes digits = text;
+    if (colon && text.data[text.len - 1] == '>')
+        digits = bytes_of(colon + 1, (size_t)(text.data + text.len - colon - 2));
+    if (json_parse_uint(digits, INT32_MAX, &v) < 0)
+        return json_scan_fail(&m->scan, text.data, "expected the number of a severity, got %.*s",
+                              (int)(text.len < 40 ? text.len : 40), (const char *)text.data);
+    return v ? wire_put_uint(m->record, LOG_SEVERITY_NUMBER, v) : 0;
 }
 
 static int put_trace_state(struct console_mapper *m, uint8_t number)
@@ -120,7 +140,7 @@ static const struct console_shape span_shape = CONSOLE_SHAPE(span_members, 1u <<
 
 static const struct console_member log_members[] = {
     {"body", WHAT_ANY, LOG_BODY},
-    {"severity_number", WHAT_UINT, LOG_SEVERITY_NUMBER},
+    {"severity_number", WHAT_OWN, .read = read_severity},
     {"severity_text", WHAT_STRING, LOG_SEVERITY_TEXT},
     {"attributes", WHAT_ATTRIBUTES, LOG_ATTRIBUTES},
     {"dropped_attributes", WHAT_UINT, LOG_DROPPED_ATTRIBUTES},
@@ -147,7 +167,9 @@ enum {
     HAS_KIND = 2,
     HAS_METRICS = 4,
     HAS_OBSERVED = 8,
-    HAS_OTLP = 16 /* shifted by the signal */
+    HAS_SEVERITY = 16,
+    HAS_FLAGS = 32,
+    HAS_OTLP = 64 /* shifted by the signal */
 };
 
 static unsigned telling_key(struct bytes key)
@@ -160,6 +182,8 @@ static unsigned telling_key(struct bytes key)
         {"kind", HAS_KIND},
         {"resource_metrics", HAS_METRICS},
         {"observed_timestamp", HAS_OBSERVED},
+        {"severity_number", HAS_SEVERITY},
+        {"trace_flags", HAS_FLAGS},
         {"resourceSpans", HAS_OTLP << SIGNAL_TRACES},
         {"resourceMetrics", HAS_OTLP << SIGNAL_METRICS},
         {"resourceLogs", HAS_OTLP << SIGNAL_LOGS},
@@ -207,7 +231,9 @@ static enum console_kind kind_of(unsigned keys, enum signal *ret_signal)
     *ret_signal = keys & HAS_METRICS ? SIGNAL_METRICS : SIGNAL_LOGS;
     if (keys & HAS_METRICS)
         return CONSOLE_METRICS;
-    return keys & HAS_OBSERVED ? CONSOLE_LOG : CONSOLE_NOT_TELEMETRY;
+    bool log =
+        (keys & HAS_OBSERVED) || ((keys & HAS_SEVERITY) && (keys & HAS_FLAGS)); /* old SDKs */
+    return log ? CONSOLE_LOG : CONSOLE_NOT_TELEMETRY;
 }
 
 static enum console_kind classify(struct console_mapper *m, struct bytes text,

@@ -25,6 +25,8 @@ struct console_start {
     bool lone;
 };
 bool console_find_start(struct bytes text, size_t *at, struct console_start *ret);
+/* The next "(name) " in `text` from *at on that does not stand at the beginning; head is what is before it, tail begins with it. */
+bool console_find_prefix(struct bytes text, size_t *at, struct console_start *ret);
 bool console_blank(struct bytes text);
 static inline struct bytes console_behind(struct bytes b, size_t n) { return bytes_of(b.data + n, b.len - n); }
 
@@ -62,8 +64,10 @@ struct console_piece { /* of a line */
     struct bytes raw, text, name;
     uint64_t offset; /* of `raw` in the stream */
     bool whole;      /* up to the end of the line */
+    bool guess;      /* where it ends is a guess: not for objects that are cut inside of a line already */
 };
 #define CONSOLE_BLOCKS 32
+#define CONSOLE_NAMES 16
 
 struct console_block *console_block_new(const struct console_piece *p, size_t head);
 struct console_block *console_block_free(struct console_block *b);
@@ -85,6 +89,9 @@ struct console_reader {
     struct buf *scratch;
     uint64_t offset;  /* of the next byte to be fed */
     uint64_t line_no; /* lines read so far */
+    char names[CONSOLE_NAMES][CONSOLE_NAME_MAX]; /* the last ones that were seen in prefixes */
+    size_t name_lens[CONSOLE_NAMES];
+    unsigned next_name;
     bool mid_line;   /* the front of the line was used up, */
     bool mid_text;   /* as text, so that the line end is text, too */
     bool skipping;   /* the line is too long */

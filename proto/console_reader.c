@@ -204,13 +204,23 @@ int console_feed(struct console_reader *r, struct bytes text, size_t *ret_used)
 
 /* ---- the end ---- */
 
+/* Whether it is worth while to look for an object that ends here. */
+static bool ends_object(struct bytes b)
+{
+    while (b.len && b.data[b.len - 1] <= ' ')
+        b.len--;
+    return b.len && b.data[b.len - 1] == '}';
+}
+
 static int flush_partial(struct console_reader *r, bool keep)
 {
     bool used;
     size_t n;
     if (r->partial->len == 0)
         return 0;
-    return keep ? use_objects(r, &used) : finish_line(r, bytes_of("", 0), &n);
+    if (keep)
+        return ends_object(buf_bytes(r->partial)) ? use_objects(r, &used) : 0;
+    return finish_line(r, bytes_of("", 0), &n);
 }
 
 int console_flush(struct console_reader *r, bool keep)

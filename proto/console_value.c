@@ -174,6 +174,18 @@ static int resource_members(struct console_mapper *m, bool *named, struct buf *u
     return r;
 }
 
+/* Gym's servers have names of letters, digits and a few marks; what else stands in brackets is of
+ * others. */
+static bool is_server_name(struct bytes name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        uint8_t c = name.data[i], low = c | 0x20;
+        if (!(low >= 'a' && low <= 'z') && !(c >= '0' && c <= '9') && !(c && strchr("_-./:", c)))
+            return false;
+    }
+    return name.len > 0;
+}
+
 static int put_server_name(const struct console_mapper *m, struct buf *out)
 {
     size_t mark, inner;
@@ -195,6 +207,8 @@ enum edit console_name_resource(void *ctx, struct bytes resource, struct buf *ou
     struct console_mapper *m = ctx;
     struct wire_reader in = wire_reader(resource);
     struct bytes kv;
+    if (!is_server_name(m->server_name))
+        return EDIT_KEEP;
     while (wire_each(&in, RESOURCE_ATTRIBUTES, &kv))
         if (bytes_eq_str(key_value_read(kv).key, server_name_key))
             return EDIT_KEEP;
@@ -214,7 +228,7 @@ static int resource_entry(struct console_mapper *m, struct buf *entry, struct bu
     int r = wire_begin(entry, ENTRY_HEAD, &mark);
     if (r == 0)
         r = resource_members(m, &named, url);
-    if (r == 0 && !named && m->server_name.len)
+    if (r == 0 && !named && is_server_name(m->server_name))
         r = put_server_name(m, entry);
     if (r == 0)
         r = wire_end(entry, mark);
@@ -265,6 +279,9 @@ static int read_resource(struct console_mapper *m, struct console_resource *k)
 
 int console_resource(struct console_mapper *m)
 {
+    struct bytes text;
+    if (json_scan_peek(&m->scan) == '"') /* a repr(), in old SDKs: nobody knows what is in it */
+        return json_scan_string(&m->scan, &text);
     if (json_scan_peek(&m->scan) != '{')
         return json_scan_unexpected(&m->scan, "an object");
     m->resource = find_resource(m);

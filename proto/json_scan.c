@@ -21,16 +21,16 @@ int json_scan_fail(struct json_scan *s, const uint8_t *at, const char *fmt, ...)
     char text[400];
     int line, column;
     va_list ap;
+    if (!s->err)
+        return -EBADMSG;
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
     place_of(s, at, &line, &column);
-    int r = err_set(s->err, -EBADMSG, "line %d, column %d: %s", line, column, text);
-    if (s->err) {
-        s->err->line = line;
-        s->err->column = column;
-    }
-    return r;
+    err_set(s->err, -EBADMSG, "line %d, column %d: %s", line, column, text);
+    s->err->line = line;
+    s->err->column = column;
+    return -EBADMSG;
 }
 
 int json_scan_unexpected(struct json_scan *s, const char *what)

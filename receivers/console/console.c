@@ -39,6 +39,7 @@ static void console_destroy(struct component *component)
     wake_unref(c->wake);
     patterns_done(&c->include);
     patterns_done(&c->exclude);
+    patterns_done(&c->own);
     places_done(&c->stored);
     free(c->bytes);
     free(c);
@@ -57,6 +58,9 @@ static int console_create(const struct component_args *args, struct component **
     int r = c->wake && c->bytes ? patterns_init(&c->include, &c->config->include) : -ENOMEM;
     if (r == 0)
         r = patterns_init(&c->exclude, &c->config->exclude);
+    if (r == 0 && c->config->storage_file[0])
+        r = patterns_init(&c->own,
+                          &(struct cfg_list){.items = (void *)&c->config->storage_file, .n = 1});
     if (r < 0) {
         console_destroy(&c->c);
         return err_set(reterr, r, "%s", strerror(-r));

@@ -40,6 +40,7 @@ struct console {
     struct component c; /* first */
     const struct console_config *config;
     struct patterns include, exclude;
+    struct patterns own; /* the storage file, which is not read */
     struct wake *wake;
     struct shared *output; /* stdout, for passthrough */
     struct shared *handover;

@@ -213,9 +213,19 @@ static void rename_source(struct source *s, const char *path)
     s->owner->dirty = true;
 }
 
+/* The storage file, or the one that replaces it. */
+static bool is_own(const struct console *c, const char *path)
+{
+    size_t len = c->own.n ? strlen(c->own.items[0]) : 0;
+    return len && strncmp(path, c->own.items[0], len) == 0 &&
+           (path[len] == 0 || strcmp(path + len, ".new") == 0);
+}
+
 static void on_found(void *ctx, const char *path, const struct stat *st)
 {
     struct scan *scan = ctx;
+    if (is_own(scan->c, path))
+        return;
     struct source *s = by_inode(scan->c->sources, st);
     if (!s)
         s = by_inode(scan->found, st);

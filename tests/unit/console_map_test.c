@@ -98,6 +98,11 @@ static const struct {
      OBSERVED_OUT ",\"body\":{}"},
     {"\"body\": 7, \"observed_timestamp\": null, \"trace_id\": \"\", \"span_id\": \"\"",
      "\"body\":{\"intValue\":\"7\"}"},
+    {"\"body\": \"old\", \"severity_number\": \"<SeverityNumber.WARN: 13>\", \"timestamp\": "
+     "1767225600000000000, "
+     "\"trace_flags\": 1, \"resource\": \"BoundedAttributes({...})\"",
+     "\"timeUnixNano\":\"1767225600000000000\",\"severityNumber\":13,\"body\":{\"stringValue\":"
+     "\"old\"},\"flags\":1"},
     {"\"body\": -2.5, " OBSERVED, OBSERVED_OUT ",\"body\":{\"doubleValue\":-2.5}"},
     {"\"body\": true, " OBSERVED, OBSERVED_OUT ",\"body\":{\"boolValue\":true}"},
     {"\"body\": \"\", " OBSERVED, OBSERVED_OUT ",\"body\":{\"stringValue\":\"\"}"},
@@ -168,7 +173,7 @@ static const struct {
      "\"bucketCounts\":[\"1\",\"0\",\"300\"]},\"negative\":{\"bucketCounts\":[\"0\"]},\"flags\":1,"
      "\"max\":2}],\"aggregationTemporality\":1}"},
     {DATA("\"data_points\": [{" TIMES ", \"count\": 2, \"sum\": 3.5, \"quantile_values\": "
-                                      "[{\"quantile\": 0.5, \"value\": 1}]}]"),
+          "[{\"quantile\": 0.5, \"value\": 1}]}]"),
      "\"name\":\"m\",\"summary\":{\"dataPoints\":[{" TIMES_OUT
      ",\"count\":\"2\",\"sum\":3.5,\"quantileValues\":[{\"quantile\":0.5,\"value\":1}]}]}"},
     {DATA("\"data_points\": [{" TIMES ", \"value\": null}]"),
@@ -338,7 +343,7 @@ static const struct {
     {"{" SPAN_HEAD ", \"resource\": [1]}", "line 1, column 116: expected an object, got '['"},
     {"{" SPAN_HEAD, "line 1, column 102: expected ',' or '}', got the end of the text"},
     {"{\"body\": 1, \"severity_number\": -1, " OBSERVED "}",
-     "line 1, column 32: expected an unsigned 32-bit number, got -1"},
+     "line 1, column 32: expected the number of a severity, got -1"},
     {"{\"body\": 1, " OBSERVED ", \"trace_flags\": 4294967296}",
      "line 1, column 81: expected an unsigned 32-bit number, got 4294967296"},
     {"{\"body\": 1e999, " OBSERVED "}", "line 1, column 10: expected a number that a double holds"},

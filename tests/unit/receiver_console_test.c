@@ -348,6 +348,20 @@ static void test_restart_after_turns(void **state)
     done(&r, "S(f)");
 }
 
+/* A pattern may include the file of places. */
+static void test_own_file(void **state)
+{
+    (void)state;
+    begin(&r, "include: ['%s']\nstorage_file: %s", in_folder("*"), in_folder("places.json"));
+    append("app.log", SPAN("a"));
+    wait_for(&r, "S(a)");
+    append("app.log", SPAN("b"));
+    wait_for(&r, "S(a)S(b)");
+    assert_int_equal(rig_metric(&r, "motel_receiver_console_plain_lines", "receiver=\"console\""),
+                     0);
+    done(&r, "S(a)S(b)");
+}
+
 static void test_bad_storage(void **state)
 {
     (void)state;
@@ -655,6 +669,7 @@ int main(void)
         T(test_no_follow),
         T(test_restart),
         T(test_restart_after_turns),
+        T(test_own_file),
         T(test_bad_storage),
         T(test_stored_at_once),
         T(test_pipes),
