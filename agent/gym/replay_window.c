@@ -232,7 +232,7 @@ static void enter(struct window *w, struct request *r)
 
 int window_send(struct window *w, struct batch *b, const volatile sig_atomic_t *stop)
 {
-    _cleanup_batch_ struct batch *owned = b;
+    _cleanup_batch_ _unused_ struct batch *owned = b;
     struct request *r = calloc(1, sizeof(*r));
     if (!r)
         return -ENOMEM;

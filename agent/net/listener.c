@@ -306,7 +306,8 @@ static struct service_ref *take_service(struct listener *l, const void *ctx, boo
     *ret_last = false;
     if (s && s->svc.ctx == ctx) {
         l->service = NULL;
-        *ret_last = l->stopping = !l->retired;
+        *ret_last = !l->retired;
+        l->stopping = *ret_last;
         if (l->retired)
             reinstate(l);
         return s;

@@ -302,7 +302,7 @@ static const struct cfg_field fields[] = {
      CFG_AT(struct gym_memory_config, interval_ns),
      .def = "1s",
      .min = 10e6,
-     .max = INT64_MAX / 2,
+     .max = 4e18,
      .help = "Time between two samples; at least 10ms."},
     {.key = "root_path",
      .kind = BIND_STRING,

@@ -319,8 +319,8 @@ static void test_text(void **state)
         {1, 1, 0, AGENT, S, "POST /run", "truncated"}, {1, 2, 9, MODEL, S, "POST /v1"}, {0}};
     static const char *const parts[] = {
         "1 trace: 1 is broken",
-        "00000000000000000000000000000001  2 spans of the agent and model servers, 1 cut off: the "
-        "parent of 1 span was never seen: \"POST /v1\" of model",
+        ("00000000000000000000000000000001  2 spans of the agent and model servers, 1 cut off: the "
+         "parent of 1 span was never seen: \"POST /v1\" of model"),
         "its service does not export",
         "2 spans, 0 data points, 0 log records in 3 files. 1 span was cut off"};
     struct report *r = report_of(rows, 0);
