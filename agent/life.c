@@ -1,0 +1,381 @@
+#include "agent/life.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "agent/base/clock.h"
+#include "agent/base/secrets.h"
+#include "agent/load.h"
+#include "agent/memory.h"
+#include "agent/pipeline/graph.h"
+#include "agent/report.h"
+#include "agent/self_metrics.h"
+#include "agent/summary.h"
+
+#define HANG_GRACE_NS                                                                              \
+    (2 * NS_PER_S) /* beyond the shutdown timeout, before a stop that hangs is given up */
+
+/* A graph that a reload has replaced: it drains on a thread of its own. */
+struct retired {
+    struct retired *next;
+    struct loaded loaded;
+    struct graph *graph;
+    pthread_t thread;
+    atomic_bool done;
+};
+
+struct life {
+    const struct command_line *cl;
+    struct host *host;
+    struct loaded loaded;
+    struct graph *graph;
+    struct self_metrics *metrics;
+    struct retired *retired;
+};
+
+/* ---- putting a configuration to use ---- */
+
+static void log_warnings(const struct config *c)
+{
+    for (size_t i = 0; c && i < c->nwarnings; i++)
+        log_warn(NULL, c->warnings[i]);
+}
+
+/* Log, secrets and host follow `l`; `g` answers for extensions. */
+static int apply(struct life *life, const struct loaded *l, struct graph *g, struct err *reterr)
+{
+    const struct telemetry_settings *t = &l->service->telemetry;
+    secrets_enable(l->motel.redact);
+    int r = log_configure(&t->logs, reterr);
+    if (r < 0) {
+        err_prefix(reterr, "service::telemetry::logs::output_paths: ");
+        return r;
+    }
+    host_set_settings(life->host, &l->motel);
+    host_set_graph(life->host, g);
+    r = host_set_resource(life->host, t->resource);
+    return r < 0 ? err_set(reterr, r, "out of memory") : 0;
+}
+
+/* The page of own metrics at its present address: an unchanged one stays open. */
+static int follow_metrics(struct life *life, const struct loaded *l, struct err *reterr)
+{
+    const char *endpoint = l->service->telemetry.metrics_endpoint;
+    const char *present = life->metrics ? self_metrics_endpoint(life->metrics) : NULL;
+    if (endpoint && present && strcmp(endpoint, present) == 0)
+        return 0;
+    struct self_metrics *next = NULL;
+    if (endpoint) {
+        int r = self_metrics_start(life->host, endpoint, &next, reterr);
+        if (r < 0)
+            return r;
+    }
+    self_metrics_stop(life->metrics);
+    life->metrics = next;
+    return 0;
+}
+
+/* ---- start ---- */
+
+static int print_error(const struct life *life, int r, const struct err *e)
+{
+    report_error(e);
+    if (r == -EADDRINUSE)
+        fputs(
+            command_line_configured(life->cl)
+                ? "Another program has this port, or the configuration names it twice; "
+                  "\"ss -ltnp\" shows who.\n"
+                : "Another collector may be running; \"ss -ltnp\" shows who has the port. Stop it, "
+                  "or choose other ports:\n"
+                  "  motel print-config > motel.yaml, edit the endpoints, motel --config "
+                  "motel.yaml\n",
+            stderr);
+    return 1;
+}
+
+/* A text of the configuration; --set may have changed the built-in one. */
+static const char *text_at(const struct life *life, const char *path)
+{
+    bool exact = false;
+    const struct cfg_value *v = cfg_find(life->loaded.config->root, path, &exact);
+    return exact && v && v->text ? v->text : "(off)";
+}
+
+static void print_banner(const struct life *life)
+{
+    static const char text[] =
+        "motel %s runs without --config: it prints what programs on this machine send.\n"
+        "In the shell of such a program:\n"
+        "\n"
+        "  export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf\n"
+        "  export OTEL_EXPORTER_OTLP_ENDPOINT=http://%s\n"
+        "or, for gRPC:\n"
+        "  export OTEL_EXPORTER_OTLP_PROTOCOL=grpc\n"
+        "  export OTEL_EXPORTER_OTLP_ENDPOINT=http://%s\n"
+        "\n"
+        "Health:  http://%s/\n"
+        "Stop:    Ctrl-C\n"
+        "Change:  motel print-config > motel.yaml, then motel --config motel.yaml\n";
+    fprintf(stderr, text, MOTEL_VERSION,
+            text_at(life, "receivers::otlp::protocols::http::endpoint"),
+            text_at(life, "receivers::otlp::protocols::grpc::endpoint"),
+            text_at(life, "extensions::health_check::endpoint"));
+}
+
+static int start_graph(struct life *life)
+{
+    struct err e = {0};
+    int r = apply(life, &life->loaded, life->graph, &e);
+    if (r < 0)
+        return print_error(life, r, &e);
+    log_info(NULL, "Starting motel...", LOG_STR("Version", MOTEL_VERSION),
+             LOG_INT("NumCPU", sysconf(_SC_NPROCESSORS_ONLN)));
+    log_warnings(life->loaded.config);
+    r = follow_metrics(life, &life->loaded, &e);
+    if (r == 0)
+        r = graph_start(life->graph, &e);
+    if (r < 0)
+        return print_error(life, r, &e);
+    log_info(NULL, "Everything is ready. Begin running and processing data.");
+    if (!command_line_configured(life->cl))
+        print_banner(life);
+    return 0;
+}
+
+static int start(struct life *life)
+{
+    struct cfg_errors errs = {0};
+    int r = load(life->cl, &life->loaded, &errs);
+    if (r == 0) {
+        life->host = host_new(&life->loaded.motel);
+        r = life->host ? graph_build(life->host, life->loaded.service, &errs, &life->graph)
+                       : -ENOMEM;
+    }
+    if (r < 0)
+        report_warnings(life->loaded.config);
+    int code = r < 0   ? report_errors(&errs)
+               : r > 0 ? report_idle(life->loaded.idle)
+                       : start_graph(life);
+    cfg_errors_done(&errs);
+    return code;
+}
+
+/* ---- reload ---- */
+
+static uint64_t stop_deadline(const struct loaded *l)
+{
+    return clock_now_ns() + (uint64_t)l->motel.shutdown_timeout_ns;
+}
+
+static void *drain_retired(void *arg)
+{
+    struct retired *r = arg;
+    graph_stop(r->graph, stop_deadline(&r->loaded));
+    r->graph = graph_free(r->graph);
+    loaded_done(&r->loaded);
+    log_info(NULL, "The old configuration has ended");
+    atomic_store(&r->done, true);
+    return NULL;
+}
+
+/* Lets the running graph end beside the new one. */
+static void retire(struct life *life)
+{
+    struct retired *r = calloc(1, sizeof(*r));
+    if (r) {
+        *r = (struct retired){.next = life->retired, .loaded = life->loaded, .graph = life->graph};
+        if (pthread_create(&r->thread, NULL, drain_retired, r) == 0) {
+            life->retired = r;
+            return;
+        }
+        free(r);
+    }
+    struct retired here = {.loaded = life->loaded,
+                           .graph = life->graph}; /* no thread to be had: wait for it */
+    drain_retired(&here);
+}
+
+/* Forgets the graphs that have ended, or waits for all to end. */
+static void reap_retired(struct life *life, bool all)
+{
+    for (struct retired **at = &life->retired; *at;) {
+        struct retired *r = *at;
+        if (!all && !atomic_load(&r->done)) {
+            at = &r->next;
+            continue;
+        }
+        pthread_join(r->thread, NULL);
+        *at = r->next;
+        free(r);
+    }
+}
+
+static void log_errors(const struct cfg_errors *errs)
+{
+    _cleanup_free_ char *text = errors_text(errs);
+    char *rest = text;
+    for (const char *line; (line = strsep(&rest, "\n")) != NULL;)
+        if (*line)
+            log_error(NULL, "Mistake in the configuration", LOG_STR("error", line));
+}
+
+/* Starts `next` beside the running graph. On failure all is as before. */
+static int switch_to(struct life *life, const struct loaded *next, struct graph *g)
+{
+    struct err e = {0};
+    int r = apply(life, next, g, &e);
+    if (r == 0)
+        r = follow_metrics(life, next, &e);
+    if (r == 0)
+        r = graph_start(g, &e);
+    if (r == 0)
+        return 0;
+    log_error(NULL, "The new configuration does not start", LOG_STR("error", e.text));
+    apply(life, &life->loaded, life->graph, &e);
+    follow_metrics(life, &life->loaded, &e);
+    return r;
+}
+
+static void reload(struct life *life)
+{
+    struct cfg_errors errs = {0};
+    struct loaded next;
+    struct graph *g = NULL;
+    log_info(NULL, "Reading the configuration again");
+    int r = load(life->cl, &next, &errs);
+    log_warnings(next.config);
+    if (r > 0)
+        log_warn(NULL, next.idle);
+    if (r == 0)
+        r = graph_build(life->host, next.service, &errs, &g);
+    log_errors(&errs);
+    cfg_errors_done(&errs);
+    if (r == 0)
+        r = switch_to(life, &next, g);
+    if (r != 0) {
+        graph_free(g);
+        loaded_done(&next);
+        log_error(NULL, "Reload failed; the old configuration keeps running");
+        return;
+    }
+    reap_retired(life, false);
+    retire(life);
+    life->loaded = next;
+    life->graph = g;
+    log_info(NULL, "The new configuration runs");
+}
+
+/* ---- stop ---- */
+
+static sigset_t handled_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    return set;
+}
+
+/* Signals come through sigwaitinfo() alone, also those that the parent ignored (as a shell does for
+ * `motel &`). */
+static void set_up_signals(void)
+{
+    sigset_t set = handled_signals();
+    sigaddset(&set, MEMORY_SIGNAL);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    for (int s = 1; s < NSIG; s++)
+        if (sigismember(&set, s) == 1)
+            signal(s, SIG_DFL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* The next signal of `set`; 0 at `until_ns`. */
+static int next_signal(const sigset_t *set, uint64_t until_ns)
+{
+    for (;;) {
+        const uint64_t now = clock_now_ns(), left = now < until_ns ? until_ns - now : 0;
+        const struct timespec t = {(time_t)(left / NS_PER_S), (long)(left % NS_PER_S)};
+        const int s = until_ns == UINT64_MAX ? sigwaitinfo(set, NULL) : sigtimedwait(set, NULL, &t);
+        if (s > 0)
+            return s;
+        if (errno == EAGAIN)
+            return 0;
+    }
+}
+
+/* Ends the process when a stop is asked for again, or when it hangs. */
+static void *watch_stop(void *arg)
+{
+    const uint64_t limit_ns = *(uint64_t *)arg;
+    const sigset_t set = handled_signals();
+    int s = SIGHUP;
+    while (s == SIGHUP)
+        s = next_signal(&set, limit_ns);
+    if (s)
+        log_warn(NULL, "Stopped at once by a second signal; undelivered data is lost.");
+    else
+        log_error(NULL, "The stop does not end; undelivered data is lost.");
+    _exit(s ? 0 : 1);
+}
+
+static int stop(struct life *life, int signal)
+{
+    static uint64_t limit_ns; /* read by a thread that lives as long as the process */
+    pthread_t watcher;
+    const uint64_t deadline = stop_deadline(&life->loaded);
+    limit_ns = deadline + HANG_GRACE_NS;
+    if (pthread_create(&watcher, NULL, watch_stop, &limit_ns) == 0)
+        pthread_detach(watcher);
+    log_info(NULL, "Received signal from OS",
+             LOG_STR("signal", signal == SIGTERM  ? "terminated"
+                               : signal == SIGINT ? "interrupt"
+                                                  : "hangup"));
+    log_info(NULL, "Starting shutdown...");
+    host_set_stopping(life->host, true);
+    graph_stop(life->graph, deadline);
+    reap_retired(life, true);
+    summary_log(life->host);
+    log_info(NULL, "Shutdown complete.");
+    return 0;
+}
+
+static int wait_for_end(struct life *life)
+{
+    sigset_t set = handled_signals();
+    sigaddset(&set, MEMORY_SIGNAL);
+    for (;;) {
+        const int s = next_signal(&set, memory_trim_due_ns());
+        if (s == 0)
+            memory_trim();
+        else if (s == MEMORY_SIGNAL)
+            memory_dropped();
+        else if (s == SIGHUP && command_line_configured(life->cl))
+            reload(life);
+        else /* a terminal that closes ends a collector without a configuration */
+            return stop(life, s);
+    }
+}
+
+static void life_done(struct life *life)
+{
+    self_metrics_stop(life->metrics);
+    graph_free(life->graph);
+    host_free(life->host);
+    loaded_done(&life->loaded);
+}
+
+int life_run(const struct command_line *cl)
+{
+    struct life life = {.cl = cl};
+    set_up_signals();
+    memory_set_up();
+    int code = start(&life);
+    if (code == 0 && !life.loaded.idle)
+        code = wait_for_end(&life);
+    life_done(&life);
+    return code;
+}
