@@ -68,6 +68,14 @@ static int read_severity(struct console_mapper *m)
     return v ? wire_put_uint(m->record, LOG_SEVERITY_NUMBER, v) : 0;
 }
 
+/* Old SDKs print the repr() of a log record's resource: nobody knows what is in it. */
+static int read_log_resource(struct console_mapper *m)
+{
+    struct bytes text;
+    bool repr = json_scan_peek(&m->scan) == '"';
+    return repr ? json_scan_string(&m->scan, &text) : console_resource(m);
+}
+
 static int put_trace_state(struct console_mapper *m, uint8_t number)
 {
     struct bytes text;
@@ -149,7 +157,7 @@ static const struct console_member log_members[] = {
     {"trace_id", WHAT_ID, LOG_TRACE_ID, .size = 16},
     {"span_id", WHAT_ID, LOG_SPAN_ID, .size = 8},
     {"trace_flags", WHAT_FIXED32, LOG_FLAGS},
-    {"resource", WHAT_OWN, .read = console_resource},
+    {"resource", WHAT_OWN, .read = read_log_resource},
     {"event_name", WHAT_STRING, LOG_EVENT_NAME},
 };
 static const struct console_shape log_shape = CONSOLE_SHAPE(log_members, 0);

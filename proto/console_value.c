@@ -279,9 +279,6 @@ static int read_resource(struct console_mapper *m, struct console_resource *k)
 
 int console_resource(struct console_mapper *m)
 {
-    struct bytes text;
-    if (json_scan_peek(&m->scan) == '"') /* a repr(), in old SDKs: nobody knows what is in it */
-        return json_scan_string(&m->scan, &text);
     if (json_scan_peek(&m->scan) != '{')
         return json_scan_unexpected(&m->scan, "an object");
     m->resource = find_resource(m);

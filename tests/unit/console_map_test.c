@@ -347,6 +347,8 @@ static const struct {
     {"{\"body\": 1, " OBSERVED ", \"trace_flags\": 4294967296}",
      "line 1, column 81: expected an unsigned 32-bit number, got 4294967296"},
     {"{\"body\": 1e999, " OBSERVED "}", "line 1, column 10: expected a number that a double holds"},
+    {"{\"resource_metrics\": [{\"resource\": \"x\"}]}",
+     "line 1, column 36: expected an object, got '\"'"},
     {"{\"resource_metrics\": {}}", "line 1, column 22: expected '[', got '{'"},
     {METRIC("{\"aggregation_temporality\": 1}"),
      "line 1, column 93: expected \"data_points\" in this object"},
