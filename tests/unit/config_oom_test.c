@@ -1,4 +1,5 @@
-/* Every allocation of loading, binding and printing fails once: a mistake is reported, nothing leaks or crashes. */
+/* Every allocation of loading, binding and printing fails once: a mistake is reported, nothing
+ * leaks or crashes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,33 +9,7 @@
 #include "agent/base/secrets.h"
 #include "agent/config/config.h"
 #include "tests/unit/bind_fields.h"
-
-/* The linker sends allocations of everything that is linked statically here. 0: none fails; n: the n-th from now. */
-static unsigned fail_in;
-
-static bool fails(void)
-{
-    return fail_in > 0 && --fail_in == 0;
-}
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-
-void *__wrap_malloc(size_t n)
-{
-    return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-    return fails() ? NULL : __real_realloc(p, n);
-}
+#include "tests/unit/oom.h"
 
 static const char document[] = "on: true\n"
                                "name: ${env:TOKEN}-${env:NOPE}\n"
@@ -47,7 +22,8 @@ static const char document[] = "on: true\n"
                                "id: a / b\n"
                                "delay: 1s\n";
 
-/* Blocks of one small allocation each would be slow to walk through; the arena's are 4 KiB, so the text is made long. */
+/* Blocks of one small allocation each would be slow to walk through; the arena's are 4 KiB, so the
+ * text is made long. */
 static char *long_document(void)
 {
     char *text;

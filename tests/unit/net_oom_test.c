@@ -17,31 +17,7 @@
 
 #include "canned.h"
 #include "h2_server.h"
-
-/* The linker sends the allocations of all that is linked statically here. 0: none fails; n: the
- * n-th of this thread from now. */
-static _Thread_local unsigned fail_in;
-
-static bool fails(void)
-{
-    return fail_in > 0 && --fail_in == 0;
-}
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__wrap_malloc(size_t n)
-{
-    return fails() ? NULL : __real_malloc(n);
-}
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return fails() ? NULL : __real_calloc(n, size);
-}
-void *__wrap_realloc(void *p, size_t n)
-{
-    return fails() ? NULL : __real_realloc(p, n);
-}
+#include "tests/unit/oom.h"
 
 /* Runs `one` with the first, second, … allocation failing until it is good; returns how many
  * failed. */

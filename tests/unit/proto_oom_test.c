@@ -8,36 +8,11 @@
 
 #include "proto/rewrite.h"
 #include "proto/status.h"
+#include "tests/unit/oom.h"
 #include "tests/unit/wire_text.h"
 
-/* The linker sends allocations of everything that is linked statically here. 0: none fails; n: the n-th from now. */
-static unsigned fail_in;
-
-static bool fails(void)
-{
-    return fail_in > 0 && --fail_in == 0;
-}
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-
-void *__wrap_malloc(size_t n)
-{
-    return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-    return fails() ? NULL : __real_realloc(p, n);
-}
-
-static const char request[] = "0a{0a{1001}12{0a{0a{'s'}}12{2a{'a'}}12{2a{'b'}}12{2a{'c'}}1a{'u'}}1a{'v'}}";
+static const char request[] =
+    "0a{0a{1001}12{0a{0a{'s'}}12{2a{'a'}}12{2a{'b'}}12{2a{'c'}}1a{'u'}}1a{'v'}}";
 static const char odd_request[] = "0a{0a{1001}0a{1002}12{12{2a{ff}}}}";
 
 static int check(struct batch *in, struct buf *out)
@@ -50,7 +25,8 @@ static int check(struct batch *in, struct buf *out)
     return r;
 }
 
-static enum edit change(void *ctx, struct bytes resource, struct bytes scope, struct bytes record, struct buf *out)
+static enum edit change(void *ctx, struct bytes resource, struct bytes scope, struct bytes record,
+                        struct buf *out)
 {
     (void)ctx, (void)resource, (void)scope, (void)record;
     return wire_put_str(out, 5, "changed") == 0 ? EDIT_REPLACE : EDIT_ERROR;
@@ -114,8 +90,12 @@ static const struct {
     int (*run)(struct batch *in, struct buf *out);
     const char *wire;
 } cases[] = {
-    {"check", check, request},   {"repair", check, odd_request},      {"rewrite", rewrite, request},
-    {"split", split, request},   {"head and tail", head_and_tail, request}, {"status", status, request},
+    {"check", check, request},
+    {"repair", check, odd_request},
+    {"rewrite", rewrite, request},
+    {"split", split, request},
+    {"head and tail", head_and_tail, request},
+    {"status", status, request},
 };
 
 static void test_each_allocation(void **state)

@@ -8,33 +8,7 @@
 
 #include "agent/motel_settings.h"
 #include "agent/pipeline/settings.h"
-
-/* The linker sends all allocations here. 0: none fails; n: the n-th from now. */
-static unsigned fail_in;
-
-static bool fails(void)
-{
-    return fail_in > 0 && --fail_in == 0;
-}
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-
-void *__wrap_malloc(size_t n)
-{
-    return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-    return fails() ? NULL : __real_realloc(p, n);
-}
+#include "tests/unit/oom.h"
 
 static const struct component_type in = {.kind = KIND_RECEIVER, .name = "in", .emits = SIGNALS_ALL};
 static const char *const old_names[] = {"old", NULL};

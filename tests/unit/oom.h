@@ -1,0 +1,37 @@
+/*
+ * Failing allocations: in a program named X_oom_test the linker sends the allocations of all that is linked statically here.
+ * Set fail_in to n and the n-th allocation of this thread from now gives NULL; 0: none fails.
+ */
+#ifndef MOTEL_TESTS_OOM_H
+#define MOTEL_TESTS_OOM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+static __thread unsigned fail_in;
+
+static bool fails(void)
+{
+    return fail_in > 0 && --fail_in == 0;
+}
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+
+void *__wrap_malloc(size_t n)
+{
+    return fails() ? NULL : __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return fails() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *p, size_t n)
+{
+    return fails() ? NULL : __real_realloc(p, n);
+}
+
+#endif
