@@ -47,9 +47,12 @@ static int add_range(struct console_block *b, uint64_t offset, size_t len)
     return 0;
 }
 
-static bool is_indented(struct bytes text)
+static size_t indent_of(struct bytes text)
 {
-    return text.len && (text.data[0] == ' ' || text.data[0] == '\t');
+    size_t n = 0;
+    while (n < text.len && (text.data[n] == ' ' || text.data[n] == '\t'))
+        n++;
+    return n;
 }
 
 int console_block_add(struct console_block *b, const struct console_piece *p,
@@ -66,8 +69,10 @@ int console_block_add(struct console_block *b, const struct console_piece *p,
     if (p->whole)
         buf_putc(b->text, '\n');
     buf_append(b->raw, p->raw.data, p->raw.len);
+    if (b->lines == 0)
+        b->lone = p->text.len == 1;
     if (b->lines == 1)
-        b->indented = is_indented(p->text);
+        b->indent = indent_of(p->text);
     b->torn = !p->whole;
     b->lines++;
     b->strange_lines = b->strange_bytes = 0;
@@ -75,15 +80,24 @@ int console_block_add(struct console_block *b, const struct console_piece *p,
     return 0;
 }
 
-/* The line after "{" tells whether the object is indented; in one that is, only the last brace is
- * not. */
+/* Whether the line stands where one of the object would: the second line shows how far a level is
+ * indented. */
+static bool is_in_place(const struct console_block *b, struct bytes text)
+{
+    size_t n = indent_of(text);
+    bool closes = n < text.len && (text.data[n] == '}' || text.data[n] == ']');
+    if (b->lines < 2 || b->indent == 0)
+        return true;
+    return b->lone ? n == b->indent * (b->cursor.depth - closes) : n > 0 || closes;
+}
+
 static bool may_follow(const struct console_block *b, const struct console_piece *p)
 {
     if (b->torn)
         return !p->guess;
     if (b->name_len != p->name.len || memcmp(b->name, p->name.data, b->name_len) != 0)
         return false;
-    return !b->indented || is_indented(p->text) || p->text.data[0] == '}';
+    return is_in_place(b, p->text);
 }
 
 enum cursor_answer console_block_accepts(const struct console_block *b,

@@ -113,6 +113,14 @@ static bool first_key(struct bytes b)
     return false;
 }
 
+/* `"key": ` before a brace: it is of an object that began before. */
+static bool opens_member(struct bytes head)
+{
+    while (head.len && head.data[head.len - 1] == ' ')
+        head.len--;
+    return head.len > 1 && memcmp(head.data + head.len - 2, "\":", 2) == 0;
+}
+
 /* Cuts a "(name) " off the end of `head`. */
 static void cut_prefix(struct bytes *head, struct bytes *ret_name)
 {
@@ -140,7 +148,7 @@ bool console_find_start(struct bytes text, size_t *at, struct console_start *ret
         *at = i + 1;
         struct bytes behind = console_behind(text, i + 1);
         ret->lone = console_blank(behind);
-        if (i == 0 || !(ret->lone || first_key(behind)))
+        if (i == 0 || !(ret->lone ? !opens_member(bytes_of(text.data, i)) : first_key(behind)))
             continue;
         ret->head = bytes_of(text.data, i);
         ret->tail = console_behind(text, i);

@@ -41,6 +41,21 @@ static int pass_rest(struct work *w)
     return LINE_DONE;
 }
 
+static bool is_known(const struct console_reader *r, struct bytes name)
+{
+    for (unsigned i = 0; i < CONSOLE_NAMES; i++)
+        if (bytes_eq(bytes_of(r->names[i], r->name_lens[i]), name))
+            return true;
+    return false;
+}
+
+bool console_is_glued(const struct console_reader *r, struct bytes name)
+{
+    const struct console_resource *k = r->mapper.resource;
+    struct bytes own = k ? bytes_of(k->own, k->own_len) : bytes_of("", 0);
+    return name.len && own.len && !bytes_eq(name, own) && is_known(r, own);
+}
+
 /* An object stands here. *ret: what comes of it; unchanged when it is neither a record nor all
  * there is. */
 static int try_object(struct work *w, int *ret)
@@ -50,6 +65,8 @@ static int try_object(struct work *w, int *ret)
     int kind = console_map(&w->r->mapper, w->p.text, w->p.name, &s, &used, NULL);
     if (kind == -ENOMEM)
         return kind;
+    if (kind > 0 && console_is_glued(w->r, w->p.name))
+        kind = -EBADMSG;
     if (kind > 0) {
         int e = console_use(w->r, (enum console_kind)kind, s);
         if (e == 0)
@@ -140,14 +157,6 @@ static int try_split(struct work *w, int *ret)
             return e < 0 ? e : 1;
     }
     return 0;
-}
-
-static bool is_known(const struct console_reader *r, struct bytes name)
-{
-    for (unsigned i = 0; i < CONSOLE_NAMES; i++)
-        if (bytes_eq(bytes_of(r->names[i], r->name_lens[i]), name))
-            return true;
-    return false;
 }
 
 static void note_name(struct console_reader *r, struct bytes name)

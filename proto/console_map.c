@@ -280,7 +280,6 @@ static enum console_kind guess(struct console_mapper *m, struct bytes text)
 static int read_span_or_log(struct console_mapper *m, const struct console_shape *shape)
 {
     static const char none[] = "{}";
-    m->resource = NULL;
     int r = console_object(m, shape, &m->seen);
     if (r < 0 || m->resource)
         return r;
@@ -297,6 +296,7 @@ static int read_span_or_log(struct console_mapper *m, const struct console_shape
 static int read_as(struct console_mapper *m, enum console_kind kind)
 {
     buf_truncate(m->record, 0);
+    m->resource = NULL;
     switch (kind) {
     case CONSOLE_SPAN: return read_span_or_log(m, &span_shape);
     case CONSOLE_LOG: return read_span_or_log(m, &log_shape);
@@ -325,6 +325,7 @@ static int read_otlp(struct console_mapper *m, struct bytes text, enum signal s,
                      struct err *reterr)
 {
     buf_truncate(m->record, 0);
+    m->resource = NULL;
     m->scan.err = reterr;
     int r = json_read(schema_request(s), bytes_of(text.data, used), m->record, reterr);
     return r == 0 && m->server_name.len ? name_resources(m, s) : r;

@@ -12,8 +12,10 @@ struct console_resource {
     struct buf *text;  /* the JSON; NULL = this place is empty */
     struct buf *entry; /* field ENTRY_HEAD of a resource entry, encoded; refcounted: who keeps it can tell it apart by its address */
     struct buf *url;   /* field ENTRY_SCHEMA_URL, or empty */
-    char name[CONSOLE_NAME_MAX];
+    char name[CONSOLE_NAME_MAX]; /* of the prefix */
     size_t name_len;
+    char own[CONSOLE_NAME_MAX]; /* its own nemo.gym.server.name */
+    size_t own_len;
 };
 #define CONSOLE_RESOURCES 8
 

@@ -57,7 +57,8 @@ struct console_block {
     size_t lines;     /* of its own */
     uint64_t line_no; /* of its last one */
     size_t strange_lines, strange_bytes; /* of others since its last own one */
-    bool indented;    /* its lines begin with white space */
+    bool lone;        /* its first line is a brace alone, as printers with a regular indent have it */
+    size_t indent;    /* of its second line: white space for each level; 0 = it is not indented */
     bool torn;        /* it stops inside of a line */
 };
 struct console_piece { /* of a line */
@@ -100,6 +101,9 @@ struct console_reader {
 };
 /* Passes a line, or a piece of one, on. */
 void console_pass(struct console_reader *r, struct bytes line);
+/* Whether what the mapper holds, from a line with the prefix `name`, names another process that writes here as well: then it was put together of
+ * halves that were torn. */
+bool console_is_glued(const struct console_reader *r, struct bytes name);
 /* Takes what the mapper holds. 0 or -ENOMEM. */
 int console_use(struct console_reader *r, enum console_kind kind, enum signal s);
 /*

@@ -59,6 +59,8 @@ static int finish_block(struct console_reader *r, unsigned i)
                            &used, NULL);
     if (kind == -ENOMEM)
         return kind;
+    if (kind > 0 && console_is_glued(r, bytes_of(b->name, b->name_len)))
+        kind = -EBADMSG;
     int e = kind > 0 ? console_use(r, (enum console_kind)kind, s) : 0;
     if (e < 0)
         return e;
@@ -157,7 +159,53 @@ static bool shows_broken(const struct console_block *b, const struct console_pie
         return false;
     if (is_weak(b))
         return p->text.data[0] == ' ' || p->text.data[0] == '\t';
-    return b->indented && starts_member(p->text);
+    return b->indent && starts_member(p->text);
+}
+
+/* Four spaces and a member, or what closes one. */
+static bool has_member(struct bytes text)
+{
+    for (size_t i = 4; i < text.len; i++)
+        if (strchr("\"}]", text.data[i]) && text.data[i] &&
+            memcmp(text.data + i - 4, "    ", 4) == 0)
+            return true;
+    return false;
+}
+
+/*
+ * Whether the line may be a piece of an indented object, torn from it when two processes wrote at
+ * once: then another line of one may have been glued to it, which nobody would miss.
+ */
+static bool is_fragment(struct bytes text)
+{
+    size_t quotes = 0, n = text.len;
+    for (size_t i = 0; i < n; i++)
+        quotes += text.data[i] == '"';
+    while (n && text.data[n - 1] == ' ')
+        n--;
+    bool comma = n > 1 && text.data[n - 1] == ',' && strchr("\"}]0123456789", text.data[n - 2]);
+    bool member = n && text.data[0] == '"' && memmem(text.data, n, "\": ", 3);
+    bool bracket = n == 1 && strchr("[]}", text.data[0]);
+    return quotes % 2 || comma || member || bracket || has_member(text);
+}
+
+static bool any_named(const struct console_reader *r, struct bytes name)
+{
+    for (unsigned i = 0; i < r->nblocks; i++)
+        if (is_named(r->blocks[i], name))
+            return true;
+    return false;
+}
+
+/* No object may have lost a line: those that the fragment can belong to are given up. */
+static void drop_torn(struct console_reader *r, const struct console_piece *p)
+{
+    bool named = p->name.len && any_named(r, p->name);
+    for (unsigned i = r->nblocks; i-- > 0;) {
+        const struct console_block *b = r->blocks[i];
+        if (b->indent && (!named || is_named(b, p->name)))
+            console_give_up(r, i, END_STRANGE);
+    }
 }
 
 void console_drop_broken(struct console_reader *r, const struct console_piece *p)
@@ -168,6 +216,8 @@ void console_drop_broken(struct console_reader *r, const struct console_piece *p
         if (shows_broken(r->blocks[i], p))
             console_give_up(r, i, END_STRANGE);
     }
+    if (r->nblocks && is_fragment(p->text))
+        drop_torn(r, p);
 }
 
 void console_count_strange(struct console_reader *r, size_t bytes)

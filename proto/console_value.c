@@ -128,13 +128,38 @@ int console_any(struct console_mapper *m)
 
 /* ---- resources ---- */
 
-static int resource_attribute(struct console_mapper *m, struct bytes key, bool *named)
+/* Whether nemo.gym.server.name is there, and what it is when it is a text. */
+struct own_name {
+    bool given;
+    struct console_resource *resource;
+};
+
+/* Notes the value of the KeyValue field that begins at `from`. */
+static void note_own(const struct console_mapper *m, size_t from, struct own_name *own)
 {
-    *named |= bytes_eq_str(key, server_name_key);
-    return key_value(m, key, RESOURCE_ATTRIBUTES);
+    struct wire_reader r = wire_reader(bytes_of(m->record->data + from, m->record->len - from));
+    struct wire_field f;
+    own->given = true;
+    if (wire_next(&r, &f) <= 0)
+        return;
+    struct any_value v = any_value_read(key_value_read(f.bytes).value);
+    if (v.kind != ANY_STRING || v.bytes.len > CONSOLE_NAME_MAX)
+        return;
+    memcpy(own->resource->own, v.bytes.data, v.bytes.len);
+    own->resource->own_len = v.bytes.len;
 }
 
-static int resource_attributes(struct console_mapper *m, bool *named)
+static int resource_attribute(struct console_mapper *m, struct bytes key, struct own_name *own)
+{
+    bool is_own = bytes_eq_str(key, server_name_key);
+    size_t from = m->record->len;
+    int r = key_value(m, key, RESOURCE_ATTRIBUTES);
+    if (r == 0 && is_own)
+        note_own(m, from, own);
+    return r;
+}
+
+static int resource_attributes(struct console_mapper *m, struct own_name *own)
 {
     bool first = true;
     struct bytes key;
@@ -142,7 +167,7 @@ static int resource_attributes(struct console_mapper *m, bool *named)
         return json_scan_word(&m->scan, "null");
     int r = json_scan_char(&m->scan, '{');
     while (r == 0 && (r = json_scan_key(&m->scan, &first, &key)) > 0)
-        r = resource_attribute(m, key, named);
+        r = resource_attribute(m, key, own);
     return r;
 }
 
@@ -155,7 +180,7 @@ static int resource_url(struct console_mapper *m, struct buf *url)
 }
 
 /* {"attributes": {...}, "schema_url": "..."}; older SDKs print the attributes alone. */
-static int resource_members(struct console_mapper *m, bool *named, struct buf *url)
+static int resource_members(struct console_mapper *m, struct own_name *own, struct buf *url)
 {
     bool first = true;
     struct bytes key;
@@ -163,13 +188,13 @@ static int resource_members(struct console_mapper *m, bool *named, struct buf *u
     while (r == 0 && (r = json_scan_key(&m->scan, &first, &key)) > 0) {
         uint8_t next = json_scan_peek(&m->scan);
         if (bytes_eq_str(key, "attributes") && (next == '{' || next == 'n'))
-            r = resource_attributes(m, named);
+            r = resource_attributes(m, own);
         else if (bytes_eq_str(key, "schema_url") && next == '"')
             r = resource_url(m, url);
         else if (bytes_eq_str(key, "schema_url") && next == 'n')
             r = json_scan_word(&m->scan, "null");
         else
-            r = resource_attribute(m, key, named);
+            r = resource_attribute(m, key, own);
     }
     return r;
 }
@@ -218,17 +243,17 @@ enum edit console_name_resource(void *ctx, struct bytes resource, struct buf *ou
     return r == 0 ? EDIT_REPLACE : EDIT_ERROR;
 }
 
-/* Reads what comes next as field ENTRY_HEAD into `entry`. */
-static int resource_entry(struct console_mapper *m, struct buf *entry, struct buf *url)
+/* Reads what comes next as field ENTRY_HEAD into the entry of `k`. */
+static int resource_entry(struct console_mapper *m, struct console_resource *k)
 {
-    struct buf *record = m->record;
-    bool named = false;
+    struct buf *record = m->record, *entry = k->entry;
+    struct own_name own = {.resource = k};
     size_t mark;
     m->record = entry;
     int r = wire_begin(entry, ENTRY_HEAD, &mark);
     if (r == 0)
-        r = resource_members(m, &named, url);
-    if (r == 0 && !named && is_server_name(m->server_name))
+        r = resource_members(m, &own, k->url);
+    if (r == 0 && !own.given && is_server_name(m->server_name))
         r = put_server_name(m, entry);
     if (r == 0)
         r = wire_end(entry, mark);
@@ -254,6 +279,7 @@ static void forget_resource(struct console_resource *k)
     k->text = buf_unref(k->text);
     k->entry = buf_unref(k->entry);
     k->url = buf_unref(k->url);
+    k->own_len = 0;
 }
 
 static int read_resource(struct console_mapper *m, struct console_resource *k)
@@ -265,7 +291,7 @@ static int read_resource(struct console_mapper *m, struct console_resource *k)
     _cleanup_buf_ struct buf *text = buf_new(0);
     if (!text || !k->entry || !k->url)
         return -ENOMEM;
-    int r = resource_entry(m, k->entry, k->url);
+    int r = resource_entry(m, k);
     size_t len = (size_t)(m->scan.p - start);
     if (r < 0 || len > KEEP_MAX_BYTES)
         return r;

@@ -123,6 +123,15 @@ static const struct {
      "S(a@s1)", "(s2) text\n(s2) INFO\n", 0, true},
     {"(s2) text\n{\"name\": \"a\"} (s2) INFO\n(s2) x (s2) y\n", "",
      "(s2) text\n{\"name\": \"a\"} (s2) INFO\n(s2) x (s2) y\n", 0},
+    /* halves of two processes in one: both names have been seen as prefixes */
+    {"(s2) text\n(s1) {\"resource\": {\"attributes\": {\"nemo.gym.server.name\": \"s2\"}}, "
+     "\"body\": 1, \"observed_timestamp\": "
+     "null}\n(s1) {\n(s1)     \"body\": 2,\n(s1)     \"observed_timestamp\": null,\n(s1)     "
+     "\"resource\": {\n(s1)         "
+     "\"nemo.gym.server.name\": \"s2\"\n(s1)     }\n(s1) }\n(s1) {\"resource\": {\"attributes\": "
+     "{\"nemo.gym.server.name\": "
+     "\"other\"}}, \"body\": 3, \"observed_timestamp\": null}\n",
+     "L(3@other)", NULL, 2, true},
     /* what else stands in brackets is no name of a server */
     {"(pid=12, ip=::1) " SPAN("a") "\n" BLOCK("(Some Actor) ", "b"), "S(a)S(b)", "", 0},
     /* halves: of a process that died */
@@ -142,6 +151,13 @@ static const struct {
      "{\"resource_metrics\": 1}\n{\"resourceLogs\": 1}\n", 2},
     {BLOCK_1("", "a") BLOCK_3("") BLOCK_4("") BLOCK("", "b"), "S(b)",
      BLOCK_1("", "a") BLOCK_3("") BLOCK_4(""), 0},
+    /* one process' line is glued to another's, and what was torn off comes behind it: both are
+       given up */
+    {BLOCK_1("(s1) ", "a") BLOCK_1("(s2) ", "b")
+         BLOCK_2("(s1) ") "(s1)         \"span_id\": \"0x0\n" BLOCK_2(
+             "(s2) ") "2\"\n(s1)     },\n(s1)     \"kind\": \"SpanKind.SERVER\"\n(s1) "
+                      "}\n" BLOCK_3("(s2) ") BLOCK_4("(s2) ") BLOCK("", "c"),
+     "S(c)", NULL, 0},
     {BLOCK_1("", "a") BLOCK_2("") BLOCK_3("") "    \"broken\": x,\n" BLOCK_4("") BLOCK("", "b"),
      "S(b)", BLOCK_1("", "a") BLOCK_2("") BLOCK_3("") "    \"broken\": x,\n" BLOCK_4(""), 1},
 };
@@ -157,8 +173,10 @@ static const char *by_signal(const char *list, struct buf *out)
     return buf_str(out);
 }
 
+/* `plain` NULL: not looked at. */
 static void assert_notes(const char *in, struct notes *n, const char *records, const char *plain)
 {
+    plain = plain ? plain : buf_str(n->plain);
     _cleanup_buf_ struct buf *got = buf_new(0), *want = buf_new(0);
     if (strcmp(by_signal(buf_str(n->records), got), by_signal(records, want)) != 0 ||
         strcmp(buf_str(n->plain), plain) != 0)

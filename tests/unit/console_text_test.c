@@ -172,6 +172,7 @@ static const struct {
     {"x (srv) {\"name\": 1}", "x |srv|{\"name\": 1};"},
     {"x (not a prefix){\"name\": 1}", "x (not a prefix)||{\"name\": 1};"},
     {"half \"0xab{", "half \"0xab||{$;"},
+    {"    \"member\": {", ""},
     {"half(srv) {  ", "half|srv|{$;"},
     {"a{\"name\": {\"resource_metrics\": [", "a||{\"name\": {\"resource_metrics\": [;"
                                              "a{\"name\": ||{\"resource_metrics\": [;"},
