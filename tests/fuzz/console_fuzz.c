@@ -118,7 +118,7 @@ static void law_cursor(struct bytes text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size < 2)
+    if (size < 3)
         return 0;
     struct buf *exact = law_copy(bytes_of(data + 2, size - 2));
     law_cuts(buf_bytes(exact), data[0] ? 16 + 8u * data[0] : 0, 1u + data[1] % 64);
