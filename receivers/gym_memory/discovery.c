@@ -96,9 +96,12 @@ static bool is_due(const struct discovery *d, struct proc_table *t, struct proc 
            (!p->stat.env_start || p->stat.env_start != last->env_start);
 }
 
-static void look_done(const struct proc *p, struct look *look)
+/* After a look at what began with `env_start`; `r` is what came of it. Returns -ENOMEM when it has
+ * to be done again. */
+static int look_done(struct look *look, uint64_t env_start, int r)
 {
-    *look = (struct look){.done = true, .env_start = p->stat.env_start};
+    *look = (struct look){.done = r != -ENOMEM, .env_start = env_start};
+    return r == -ENOMEM ? r : 0;
 }
 
 /* ---- by the environment ---- */
@@ -160,14 +163,14 @@ static void look_hidden(struct discovery *d, struct proc *p)
 
 static int look_at_environment(struct discovery *d, struct proc_table *t, struct proc *p)
 {
-    look_done(p, &p->environment);
+    const uint64_t env_start = p->stat.env_start;
     int r = procfs_text(d->fs, p->pid, "environ", d->text);
+    const char *name = r == 0 ? environ_value(buf_bytes(d->text), GYM_SERVER_VARIABLE) : NULL;
     if (r == -EACCES || r == -EPERM)
         look_hidden(d, p);
-    if (r < 0)
-        return r == -ENOMEM ? r : 0;
-    const char *name = environ_value(buf_bytes(d->text), GYM_SERVER_VARIABLE);
-    return name && *name && strlen(name) <= NAME_MAX_BYTES ? add_server(d, t, p, name) : 0;
+    if (name && *name && strlen(name) <= NAME_MAX_BYTES)
+        r = add_server(d, t, p, name);
+    return look_done(&p->environment, env_start, r);
 }
 
 static void note_servers(struct discovery *d, struct proc_table *t)
@@ -210,7 +213,7 @@ static int look_below_root(struct discovery *d, struct proc_table *t)
 static int look_at_command(struct discovery *d, struct proc *p)
 {
     _cleanup_buf_ struct buf *command = buf_new(0);
-    look_done(p, &p->command);
+    const uint64_t env_start = p->stat.env_start;
     int r = command ? read_command(d, p->pid, command) : -ENOMEM;
     for (size_t i = 0; r == 0 && i < d->servers->n; i++) {
         struct server *v = d->servers->items[i];
@@ -221,7 +224,7 @@ static int look_at_command(struct discovery *d, struct proc *p)
         else
             server_drop_root(d->servers, v, p);
     }
-    return r == -ENOMEM ? r : 0;
+    return look_done(&p->command, env_start, r);
 }
 
 static int look_at_all(struct discovery *d, struct proc_table *t)

@@ -4,18 +4,20 @@
 #include <time.h>
 
 /* Of the time between two samples, in thousandths: what a sample may take in all, and what it may
- * always spend on measuring. */
+ * always spend on measuring; and the least that it may take, however short the time is. */
 #define SHARE 6
 #define SHARE_MEASURING 1
-/* So many samples' worth of unused time is kept, and of debts. */
+#define SHARE_LEAST_NS 3000000
+/* So many samples' worth of unused time is kept for changes, and of debts. */
 #define SAMPLES_KEPT 10
 #define SAMPLES_OWED 100
 
-enum reason { NEW, CHANGED, IN_TURN };
+enum reason { NEW, CHANGED, RELATED, IN_TURN };
 
 void meter_init(struct meter *m, int64_t interval_ns)
 {
-    *m = (struct meter){.share_ns = interval_ns / 1000 * SHARE};
+    const int64_t share_ns = interval_ns / 1000 * SHARE;
+    *m = (struct meter){.share_ns = share_ns > SHARE_LEAST_NS ? share_ns : SHARE_LEAST_NS};
 }
 
 int64_t meter_now_ns(void)
@@ -59,16 +61,17 @@ static enum reason reason_of(const struct proc *p)
     const struct proc_stat *now = &p->stat, *then = &p->then;
     if (!p->measured || has_no_memory(p))
         return NEW;
-    return now->faults != then->faults || now->ticks != then->ticks || now->pages != then->pages
-               ? CHANGED
-               : IN_TURN;
+    if (now->faults != then->faults || now->ticks != then->ticks || now->pages != then->pages)
+        return CHANGED;
+    return p->measured_at < p->related_at ? RELATED : IN_TURN;
 }
 
 /* ---- one sample ---- */
 
-/* Measures those for whom `why` holds, beginning where the last pass ended. */
+/* Measures those for whom `why` holds, beginning where the last pass ended, until only `rest_ns` of
+ * what is left would be there. */
 static void pass(struct meter *m, struct proc_table *t, struct proc *const *procs, size_t n,
-                 enum reason why, bool limited)
+                 enum reason why, int64_t rest_ns)
 {
     const size_t first = m->turn[why];
     int64_t before = meter_now_ns();
@@ -76,7 +79,7 @@ static void pass(struct meter *m, struct proc_table *t, struct proc *const *proc
         struct proc *p = procs[(first + i) % n];
         if (!p->here || p->measured_at == t->refreshes || reason_of(p) != why)
             continue;
-        if (limited && m->left_ns <= 0) {
+        if (m->left_ns <= rest_ns) {
             m->turn[why] = (first + i) % n;
             return;
         }
@@ -87,14 +90,44 @@ static void pass(struct meter *m, struct proc_table *t, struct proc *const *proc
     }
 }
 
+/* What sampling has cost before anything was measured is not left for measuring. */
 static void pay(struct meter *m, int64_t spent_ns)
 {
-    int64_t least = m->share_ns * SHARE_MEASURING / SHARE, more = m->share_ns - spent_ns;
-    m->left_ns += more > least ? more : least;
+    const int64_t least = m->share_ns * SHARE_MEASURING / SHARE, more = m->share_ns - spent_ns;
+    m->income_ns = more > least ? more : least;
+    m->left_ns += m->income_ns;
     if (m->left_ns > SAMPLES_KEPT * m->share_ns)
         m->left_ns = SAMPLES_KEPT * m->share_ns;
     if (m->left_ns < -SAMPLES_OWED * m->share_ns)
         m->left_ns = -SAMPLES_OWED * m->share_ns;
+}
+
+/* What is not for those whose turn it is: savings, which half of the income goes to until there are
+ * enough. */
+static int64_t savings(const struct meter *m)
+{
+    const bool enough = m->left_ns >= SAMPLES_KEPT * m->share_ns;
+    const int64_t spend = enough ? m->income_ns : m->income_ns / 2;
+    return m->left_ns > spend ? m->left_ns - spend : 0;
+}
+
+static void measure_all(struct meter *m, struct proc_table *t, struct proc *const *procs, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (procs[i]->here)
+            measure(t, procs[i]);
+    m->left_ns = SAMPLES_KEPT * m->share_ns;
+}
+
+static void measure_some(struct meter *m, struct proc_table *t, struct proc *const *procs, size_t n)
+{
+    pass(m, t, procs, n, NEW, INT64_MIN);
+    pass(m, t, procs, n, CHANGED, 0);
+    pass(m, t, procs, n, RELATED, 0);
+    pass(m, t, procs, n, IN_TURN, savings(m));
+    for (size_t i = 0; i < n; i++)
+        if (procs[i]->here && procs[i]->measured_at != t->refreshes)
+            estimate(t, procs[i]);
 }
 
 void meter_run(struct meter *m, struct proc_table *t, struct proc *const *procs, size_t n,
@@ -103,12 +136,8 @@ void meter_run(struct meter *m, struct proc_table *t, struct proc *const *procs,
     for (size_t i = 0; i < n; i++)
         proc_table_look(t, procs[i], true);
     pay(m, meter_now_ns() - begun_ns);
-    pass(m, t, procs, n, NEW, false);
-    pass(m, t, procs, n, CHANGED, !exact);
-    pass(m, t, procs, n, IN_TURN, !exact);
     if (exact)
-        m->left_ns = 0;
-    for (size_t i = 0; i < n; i++)
-        if (procs[i]->here && procs[i]->measured_at != t->refreshes)
-            estimate(t, procs[i]);
+        measure_all(m, t, procs, n);
+    else
+        measure_some(m, t, procs, n);
 }

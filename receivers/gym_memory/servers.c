@@ -153,20 +153,31 @@ static struct proc *root_proc(const struct proc_table *t, struct root *r)
     return p;
 }
 
+static bool is_zombie(struct proc_table *t, struct proc *p)
+{
+    return proc_table_look(t, p, true) && p->has_stat && p->stat.state == 'Z';
+}
+
+static bool is_older(const struct proc *a, const struct proc *b)
+{
+    if (a->stat.start != b->stat.start)
+        return a->stat.start < b->stat.start;
+    return a->pid < b->pid;
+}
+
 /* Drops the roots that have ended, unless they are given, and names the oldest, above which no
  * other is. */
-static void check_roots(struct servers *s, struct server *v, const struct proc_table *t)
+static void check_roots(struct servers *s, struct server *v, struct proc_table *t)
 {
     const struct proc *first = NULL;
-    for (size_t i = v->nroots; i-- > 0;) {
-        const struct proc *p = root_proc(t, &v->roots[i]);
-        if (!p && !v->fixed)
+    for (size_t i = v->nroots; i-- > 0 && !v->fixed;) {
+        struct proc *p = root_proc(t, &v->roots[i]);
+        if (!p || is_zombie(t, p))
             drop(s, v, &v->roots[i]);
-        if (p && (!first || p->stat.start < first->stat.start ||
-                  (p->stat.start == first->stat.start && p->pid < first->pid)))
+        else if (!first || is_older(p, first))
             first = p;
     }
-    if (first && !v->fixed)
+    if (first)
         v->pid = first->pid;
 }
 
@@ -210,12 +221,27 @@ static int collect(struct servers *s, struct server *v, struct proc_table *t)
     return r;
 }
 
+/* When processes have come or gone, what the others share with them counts differently. */
+static void note_relations(struct server *v, const struct proc_table *t)
+{
+    uint64_t identity = v->nmembers;
+    for (size_t i = 0; i < v->nmembers; i++) {
+        const uint64_t mixed = v->members[i]->serial * 0x9e3779b97f4a7c15;
+        identity += (mixed ^ mixed >> 29) * 0xbf58476d1ce4e5b9;
+    }
+    for (size_t i = 0; identity != v->identity && i < v->nmembers; i++)
+        v->members[i]->related_at = t->refreshes;
+    v->identity = identity;
+}
+
 static int collect_all(struct servers *s, struct proc_table *t)
 {
     int r = 0;
     s->nall = 0;
-    for (size_t i = 0; r == 0 && i < s->n; i++)
+    for (size_t i = 0; r == 0 && i < s->n; i++) {
         r = collect(s, s->items[i], t);
+        note_relations(s->items[i], t);
+    }
     const uint64_t mark = proc_table_mark(t);
     for (size_t i = 0; r == 0 && i < s->n; i++)
         for (size_t k = 0; r == 0 && k < s->items[i]->nmembers; k++) {

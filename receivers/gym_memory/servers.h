@@ -28,6 +28,7 @@ struct server {
     size_t nroots;
     struct proc **members; /* valid until the next refresh of the table that changes it */
     size_t nmembers, cap;
+    uint64_t identity; /* of the set of members */
     int pid; /* the first root; 0 = none was found so far, and nothing is told of it */
 
     /* The latest sample. */

@@ -93,6 +93,8 @@ static bool says_gone(const struct procfs *fs, int r)
 static void take_stat(const struct procfs *fs, struct proc *p, int r, const struct proc_stat *s)
 {
     p->here = !says_gone(fs, r);
+    if (!p->here)
+        return;
     p->has_stat = r == 0;
     if (r == 0)
         p->stat = *s;
@@ -118,7 +120,7 @@ static int grow(void *array, size_t *cap, size_t n, size_t size)
 {
     if (n < *cap)
         return 0;
-    size_t more = *cap ? 2 * *cap : 256;
+    size_t more = *cap ? 2 * *cap : 64;
     void *p = realloc(*(void **)array, more * size);
     if (!p)
         return -ENOMEM;
@@ -162,8 +164,12 @@ static struct proc *proc_new(struct proc_table *t, const struct listed *l)
     struct proc_stat s = {0};
     if (!p)
         return NULL;
-    *p = (struct proc){
-        .pid = l->pid, .ino = l->ino, .fd = -1, .born = t->refreshes, .read_at = t->refreshes};
+    *p = (struct proc){.pid = l->pid,
+                       .ino = l->ino,
+                       .fd = -1,
+                       .serial = ++t->serials,
+                       .born = t->refreshes,
+                       .read_at = t->refreshes};
     take_stat(t->fs, p, read_stat(t, p, false, &s), &s);
     return p;
 }
@@ -269,23 +275,28 @@ static void link_all(struct proc_table *t)
 struct family {
     struct proc_table *t;
     int parent;
+    uint64_t mark;
 };
+/* The first parent that names it has it. */
 static void adopt(void *ctx, int pid)
 {
     const struct family *f = ctx;
     struct proc *p = proc_table_find(f->t, pid);
-    if (p)
-        p->stat.ppid = f->parent;
+    if (!p || p->mark == f->mark || pid == f->parent)
+        return;
+    p->mark = f->mark;
+    p->stat.ppid = f->parent;
 }
 
 /* Where there is no stat, or /proc is a copy, the lists of children count. */
 static void ask_parents(struct proc_table *t)
 {
+    struct family f = {.t = t, .mark = proc_table_mark(t)};
     for (size_t i = 0; i < t->n; i++)
         if (!t->items[i]->has_stat)
             t->items[i]->stat.ppid = 0;
     for (size_t i = 0; i < t->n; i++) {
-        struct family f = {t, t->items[i]->pid};
+        f.parent = t->items[i]->pid;
         procfs_children(t->fs, f.parent, adopt, &f);
     }
     t->changed = true;

@@ -16,11 +16,12 @@ struct proc {
     bool has_stat;     /* `stat` is filled */
     struct proc_stat stat;
     struct proc *parent, *child, *sibling;
+    uint64_t serial;   /* another one for every process */
     uint64_t mark;     /* for walks: proc_table_mark() */
 
     /* memory.c: what was measured, and the counters at that time. */
     bool measured;
-    uint64_t measured_at; /* number of a refresh */
+    uint64_t measured_at, related_at; /* numbers of refreshes: of the measure, and when its server last gained or lost processes */
     int64_t rss, pss, measured_rss, measured_pss; /* bytes; pss may be PSS_UNKNOWN */
     struct proc_stat then;
 
@@ -58,7 +59,7 @@ struct proc_table {
     struct proc **dead;  /* those that it drops */
     size_t ndead, dead_cap;
     unsigned open_files, open_max;
-    uint64_t marks;
+    uint64_t marks, serials;
 };
 /* `fs` lives longer. 0 or a negative errno. */
 int proc_table_init(struct proc_table *t, const struct procfs *fs);
