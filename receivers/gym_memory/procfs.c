@@ -12,20 +12,6 @@
 #define KERNEL_THREAD 0x00200000u /* PF_KTHREAD in the flags of stat */
 #define TEXT_MAX (4u << 20)
 
-int procfs_open(struct procfs *fs, const char *root_path, struct err *reterr)
-{
-    char path[PATH_MAX];
-    struct statfs s;
-    *fs = (struct procfs){.dir = -1, .page_bytes = sysconf(_SC_PAGESIZE)};
-    if ((size_t)snprintf(path, sizeof(path), "%s/proc", root_path) >= sizeof(path))
-        return err_set(reterr, -ENAMETOOLONG, "root_path is too long");
-    fs->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fs->dir < 0)
-        return err_set(reterr, -errno, "cannot open \"%s\": %s", path, strerror(errno));
-    fs->real = fstatfs(fs->dir, &s) == 0 && (unsigned long)s.f_type == PROCFS_MAGIC;
-    return 0;
-}
-
 void procfs_close(struct procfs *fs)
 {
     if (fs->dir >= 0)
@@ -258,8 +244,9 @@ int procfs_host(const struct procfs *fs, struct host_memory *ret)
         r = read_kib(t, keys, v, N);
     if (r < 0)
         return r;
-    if (v[AVAILABLE] < 0 && v[FREE] >= 0) /* before Linux 3.14 */
-        v[AVAILABLE] = v[FREE] + (v[CACHED] > 0 ? v[CACHED] : 0);
+    if (v[AVAILABLE] < 0 && v[FREE] >= 0 && /* before Linux 3.14 */
+        __builtin_add_overflow(v[FREE], v[CACHED] > 0 ? v[CACHED] : 0, &v[AVAILABLE]))
+        return -EBADMSG;
     if (v[AVAILABLE] > v[TOTAL]) /* some containers show their own total and the host's rest */
         v[AVAILABLE] = v[FREE];
     if (v[TOTAL] < 0 || v[AVAILABLE] < 0 || v[AVAILABLE] > v[TOTAL])
@@ -301,4 +288,53 @@ int procfs_children(const struct procfs *fs, int pid, void (*child)(void *ctx, i
     }
     closedir(tasks);
     return r;
+}
+
+/* ---- the whole ---- */
+
+void procfs_population(const struct procfs *fs, char ret[POPULATION_SIZE])
+{
+    char space[128];
+    struct bytes t; /* "0.20 0.18 0.12 1/80 11206\n" */
+    *ret = '\0';
+    if (!fs->own || read_small(fs, 0, "loadavg", space, sizeof(space) - 1, &t) < 0)
+        return;
+    space[t.len] = '\0';
+    const char *threads = strchr(space, '/');
+    if (threads && strlen(threads) < POPULATION_SIZE)
+        memcpy(ret, threads, strlen(threads) + 1);
+}
+
+/* In a /proc of another PID namespace we have several pids. */
+static bool is_own(const struct procfs *fs)
+{
+    char space[4096];
+    struct bytes t;
+    uint64_t pid;
+    if (read_small(fs, 0, "self/status", space, sizeof(space), &t) < 0)
+        return false;
+    while (t.len) {
+        struct bytes line = take_line(&t);
+        if (line.len < 6 || memcmp(line.data, "NSpid:", 6) != 0)
+            continue;
+        line = bytes_of(line.data + 6, line.len - 6);
+        skip_blanks(&line);
+        return take_number(&line, &pid) && line.len == 0;
+    }
+    return false;
+}
+
+int procfs_open(struct procfs *fs, const char *root_path, struct err *reterr)
+{
+    char path[PATH_MAX];
+    struct statfs s;
+    *fs = (struct procfs){.dir = -1, .page_bytes = sysconf(_SC_PAGESIZE)};
+    if ((size_t)snprintf(path, sizeof(path), "%s/proc", root_path) >= sizeof(path))
+        return err_set(reterr, -ENAMETOOLONG, "root_path is too long");
+    fs->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fs->dir < 0)
+        return err_set(reterr, -errno, "cannot open \"%s\": %s", path, strerror(errno));
+    fs->real = fstatfs(fs->dir, &s) == 0 && (unsigned long)s.f_type == PROCFS_MAGIC;
+    fs->own = fs->real && is_own(fs);
+    return 0;
 }

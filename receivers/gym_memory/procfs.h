@@ -8,6 +8,7 @@
 struct procfs {
     int dir;             /* the folder "proc" below the root path */
     bool real;           /* a mounted procfs, whose counters say what has changed; else a copy of one, which is read whole every time */
+    bool own;            /* it shows the processes of our own PID namespace */
     int64_t page_bytes;
 };
 /* `root_path` stands before /proc; "" = none. 0 or a negative errno with reterr. */
@@ -44,6 +45,10 @@ int procfs_host(const struct procfs *fs, struct host_memory *ret); /* meminfo. 0
 int procfs_text(const struct procfs *fs, int pid, const char *file, struct buf *out);
 /* Calls `child` for every pid in task/TID/children. 0, or a negative errno when there is no such list. */
 int procfs_children(const struct procfs *fs, int pid, void (*child)(void *ctx, int pid), void *ctx);
+/* Something that is the same as before only when no process has begun or ended since: how many threads there are, and the last pid that was
+ * given (loadavg). Empty when it cannot be told. */
+#define POPULATION_SIZE 48
+void procfs_population(const struct procfs *fs, char ret[POPULATION_SIZE]);
 /* "123" to 123; 0 when `name` is no pid. */
 int procfs_pid(const char *name);
 

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #define OPEN_MAX_FILES 4096
+#define SKIP_MAX 16 /* there is a listing at least every so many refreshes */
 
 /* Files of processes that may stay open: a quarter of what the process may have. */
 static unsigned open_files_max(void)
@@ -302,16 +303,29 @@ static void ask_parents(struct proc_table *t)
     t->changed = true;
 }
 
+/* Whether a listing would show what the last one has shown. */
+static bool nothing_new(struct proc_table *t, const char *population)
+{
+    return *population && strcmp(population, t->population) == 0 && ++t->skipped < SKIP_MAX;
+}
+
 int proc_table_refresh(struct proc_table *t)
 {
+    char population[POPULATION_SIZE];
+    procfs_population(t->fs, population);
     t->refreshes++;
     t->changed = t->refreshes == 1;
     t->open_max = open_files_max();
+    if (nothing_new(t, population))
+        return 0;
+    *t->population = '\0';
     int r = list(t);
     if (r == 0)
         r = merge(t);
     if (r < 0)
         return r;
+    memcpy(t->population, population, sizeof(population));
+    t->skipped = 0;
     swap_tables(t);
     look_after_orphans(t);
     if (!t->fs->real)

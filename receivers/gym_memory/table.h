@@ -1,5 +1,5 @@
 /*
- * All processes below a /proc, as a tree. A refresh costs one listing; a process is looked at when it is new, when its parent has gone, or
+ * All processes below a /proc, as a tree. A refresh costs one listing, if anything has begun or ended at all; a process is looked at when it is new, when its parent has gone, or
  * when it is asked for. Pids are used again by the system: what is kept of a process is never taken for that of a later one. Not thread
  * safe.
  */
@@ -51,6 +51,8 @@ struct proc_table {
     uint64_t refreshes;  /* so far */
     bool changed;        /* by the latest refresh: processes came, went, or have another parent */
 
+    char population[POPULATION_SIZE]; /* before the last listing that was good */
+    unsigned skipped;                 /* listings since */
     DIR *dir;
     struct listed *listed;
     size_t nlisted, listed_cap;

@@ -170,15 +170,17 @@ def test_processes_that_come_and_go_all_the_time(memory, tree):
     def watch():
         while not stop.is_set():
             seen.append((time.time(), by_psutil(t.pid)))
-    threading.Thread(target=watch, daemon=True).start()
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
     _, samples = memory(f"{{interval: 300ms, servers: [{{name: s, pids: [{t.pid}]}}]}}")
     wait_until(lambda: len(samples()) > 12, limit=30, what="a dozen samples")
     stop.set()
+    watcher.join()
     for s in samples()[1:-2]:
         near = [v for at, v in seen if abs(at - s["time"]) < 0.45]
         for i, value in enumerate(usage(s)):
             low, high = min(v[i] for v in near), max(v[i] for v in near)
-            slack = (4e6, 4e6, 2)[i]  # neither looks at all processes at the same time
+            slack = (25e6, 12e6, 2)[i]  # neither looks at all processes at the same time: two of them
             assert low - slack <= value <= high + slack, (i, value, low, high)
         assert s["gym.server.memory.usage", "s", "rss"][1] == {"nemo.gym.server.name": "s", "process.pid": t.pid, "memory.type": "rss"}
 
