@@ -9,36 +9,9 @@
 #include <errno.h>
 
 #include "fake_proc.h"
+#include "oom.h"
 #include "receivers/gym_memory/discovery.h"
 #include "receivers/gym_memory/points.h"
-
-/* The linker sends allocations of everything that is linked statically here. 0: none fails; n: the
- * n-th from now. */
-static unsigned fail_in;
-
-static bool fails(void)
-{
-    return fail_in > 0 && --fail_in == 0;
-}
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-
-void *__wrap_malloc(size_t n)
-{
-    return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-    return fails() ? NULL : __real_realloc(p, n);
-}
 
 #define SERVER                                                                                     \
     "A=1\0NEMO_GYM_CONFIG_PATH=agent\0NEMO_GYM_CONFIG_DICT=agent: {responses_api_agents: {a: }}\n"
