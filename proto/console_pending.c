@@ -179,6 +179,8 @@ static bool has_member(struct bytes text)
 static bool is_fragment(struct bytes text)
 {
     size_t quotes = 0, n = text.len;
+    if (!text.data)
+        return false;
     for (size_t i = 0; i < n; i++)
         quotes += text.data[i] == '"';
     while (n && text.data[n - 1] == ' ')
