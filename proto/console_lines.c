@@ -234,7 +234,8 @@ int console_do_line(struct console_reader *r, struct bytes raw, uint64_t offset,
     struct work w = {.r = r, .sliced = line.sliced, .open = open};
     w.p = (struct console_piece){raw, line.text, line.name, offset, !open, false};
     note_name(r, line.name);
-    bool usual = r->nblocks == 0 && !memchr(line.text.data, '{', line.text.len);
+    bool usual =
+        r->nblocks == 0 && (line.text.len == 0 || !memchr(line.text.data, '{', line.text.len));
     if (usual && !open && (!r->mid_line || r->mid_text)) {
         console_pass(r, raw);
         *ret_used = raw.len;

@@ -42,6 +42,7 @@ static const struct {
     {"x\n" BLOCK("", "a") "y\n" BLOCK("", "b") SPAN("c") "\nz\n", "S(a)S(b)S(c)", "x\ny\nz\n", 0},
     /* colours */
     {"\x1b[32m" SPAN("a") "\x1b[0m\n\x1b[1mbold\x1b[0m\n", "S(a)", "\x1b[1mbold\x1b[0m\n", 0},
+    {"\x1b[0m\n{\n\x1b[0m\n" SPAN("a") "\n", "S(a)", "\x1b[0m\n\x1b[0m\n{\n", 0},
     {BLOCK("\x1b[36m(srv)\x1b[0m ", "a"), "S(a@srv)", "", 0},
     /* several records on a line, formatters that forget the line end */
     {SPAN("a") SPAN("b") LOG("c") "\n", "S(a)S(b)L(c)", "", 0},
