@@ -167,21 +167,22 @@ static int take_literal(struct cursor *c, struct buf *out, bool *ret_good)
 static int put_pair(struct bytes pair, struct buf *out, bool *ret_good)
 {
     static const char head[] = "{key=", middle[] = ", value=";
-    const uint8_t *key = pair.data + sizeof(head) - 1, *end = pair.data + pair.len;
-    const uint8_t *at = NULL;
-    if (pair.len > sizeof(head) - 1 && memcmp(pair.data, head, sizeof(head) - 1) == 0 &&
-        end[-1] == '}')
-        at = memmem(key, (size_t)(end - key), middle, sizeof(middle) - 1);
-    *ret_good = at != NULL;
+    const size_t n = sizeof(head) - 1;
+    *ret_good = false;
+    if (pair.len <= n || memcmp(pair.data, head, n) != 0 || pair.data[pair.len - 1] != '}')
+        return 0;
+    const uint8_t *key = pair.data + n, *end = pair.data + pair.len - 1;
+    const uint8_t *at = memmem(key, (size_t)(end - key), middle, sizeof(middle) - 1);
     if (!at)
         return 0;
+    *ret_good = true;
     const uint8_t *value = at + sizeof(middle) - 1;
     int r = out->len ? buf_putc(out, ',') : 0;
     if (r == 0)
         r = buf_append(out, key, (size_t)(at - key));
     if (r == 0)
         r = buf_putc(out, '=');
-    return r == 0 ? buf_append(out, value, (size_t)(end - 1 - value)) : r;
+    return r == 0 ? buf_append(out, value, (size_t)(end - value)) : r;
 }
 
 static int put_list(struct bytes text, struct buf *out, bool *ret_good)

@@ -110,6 +110,8 @@ static const struct {
     {"k=v,k2=v2", "k=v,k2=v2"},
     {"['{key=k, value=v}'", "['{key=k, value=v}'"},
     {"['nonsense']", "['nonsense']"},
+    {"['']", "['']"},
+    {"['{key=}']", "['{key=}']"},
     {"['{key=k, value=v}'] and more", "['{key=k, value=v}'] and more"},
     {"['unclosed", "['unclosed"},
     {"[1, 2]", "[1, 2]"},
