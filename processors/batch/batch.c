@@ -24,6 +24,7 @@
 /* Pauses before a refused batch is offered again; a longer one that downstream asks for counts. */
 #define PAUSE_FIRST_NS (100 * NS_PER_MS)
 #define PAUSE_MAX_NS (5 * NS_PER_S)
+#define PAUSE_AFTER_OK_NS (20 * NS_PER_MS)
 #define PAUSE_STOPPING_NS (50 * NS_PER_MS)
 #define NEVER UINT64_MAX
 
@@ -57,6 +58,7 @@ struct delivery {
     struct batch *batch;
     struct delivery *next;
     uint64_t due_ns, pause_ns; /* of a held one: when it is offered again */
+    uint64_t not_before_ns;    /* what downstream asked for */
 };
 
 extern const struct component_type processor_batch;
@@ -162,7 +164,9 @@ static bool hold(struct delivery *d, uint32_t retry_after_ms)
     pthread_mutex_lock(&p->lock);
     bool keep = !p->stopped;
     if (keep) {
-        d->due_ns = clock_now_ns() + next_pause(p, d, retry_after_ms * NS_PER_MS);
+        uint64_t now = clock_now_ns();
+        d->not_before_ns = now + retry_after_ms * NS_PER_MS;
+        d->due_ns = now + next_pause(p, d, retry_after_ms * NS_PER_MS);
         append(&p->held, d);
         rearm(p);
         pthread_cond_broadcast(&p->changed);
@@ -172,14 +176,32 @@ static bool hold(struct delivery *d, uint32_t retry_after_ms)
     return keep;
 }
 
+/* Downstream takes data again: who waits does not sit out a pause that grew meanwhile. */
+static void hurry(struct batcher *p)
+{
+    pthread_mutex_lock(&p->lock);
+    uint64_t soon = p->held ? clock_now_ns() + PAUSE_AFTER_OK_NS : 0;
+    for (struct delivery *d = p->held; d; d = d->next) {
+        uint64_t at = d->not_before_ns > soon ? d->not_before_ns : soon;
+        d->pause_ns = 0;
+        d->due_ns = at < d->due_ns ? at : d->due_ns;
+    }
+    if (p->held)
+        rearm(p);
+    pthread_mutex_unlock(&p->lock);
+}
+
 static void answered(struct delivery *d, enum verdict v, const struct outcome *out)
 {
-    if (v == VERDICT_OK)
+    struct batcher *p = d->owner;
+    if (v == VERDICT_OK) {
+        hurry(p); /* the owner lives at least as long as `d` */
         delivery_free(d);
-    else if (v == VERDICT_REJECT)
+    } else if (v == VERDICT_REJECT) {
         delivery_drop(d, "Sender failed", out->message);
-    else if (!hold(d, out->retry_after_ms))
+    } else if (!hold(d, out->retry_after_ms)) {
         delivery_drop(d, "Downstream refused data until the end. Dropping data.", out->message);
+    }
 }
 
 static void delivery_done(struct ack *ack, enum verdict v, const struct outcome *out)
