@@ -1,12 +1,11 @@
-/* motel run --help, motel replay --help, motel report --help */
+/* motel replay --help, motel report --help */
 #include "agent/commands.h"
 
 static const char report_help[] =
     "motel report FILE...                     tells whether traces hold together\n"
     "motel report -                           the same of what comes on stdin\n"
     "\n"
-    "Reads logs with console telemetry in them (NeMo Gym's server logs, what motel run passed on) "
-    "and\n"
+    "Reads logs with console telemetry in them (NeMo Gym's server logs, a saved terminal) and\n"
     "files of the file exporter, also compressed with zstd. Says how many traces go from service "
     "to\n"
     "service, which ones are broken and why, what each service sent, and which spans took most "
@@ -22,7 +21,7 @@ static const char report_help[] =
     "read, or a mistake on the command line.\n"
     "\n"
     "  motel report logs/*.log otel/traces.jsonl\n"
-    "  motel run -- python job.py | motel report -\n";
+    "  python job.py | motel report -\n";
 
 static const char replay_help[] =
     "motel replay FILE... --to TARGET         sends what files hold to a backend\n"

@@ -21,7 +21,6 @@ static const struct {
     const char *name;
     enum command command;
 } commands[] = {
-    {"run", COMMAND_JOB},
     {"replay", COMMAND_REPLAY},
     {"report", COMMAND_REPORT},
     {"validate", COMMAND_VALIDATE},
