@@ -12,6 +12,7 @@ static const char opening[] =
     "  motel [--config FILE]... [--set KEY=VALUE]...    run; without --config, a collector for "
     "this\n"
     "                                                   machine that prints what it receives\n"
+    "  motel run [--config FILE] [--] COMMAND...        run a command with a collector beside it\n"
     "  motel replay FILE... --to URL                    send what logs and files hold to a "
     "backend\n"
     "  motel report FILE...                             whether the traces in logs and files hold "

@@ -1,11 +1,47 @@
-/* motel replay --help, motel report --help */
+/* motel run --help, motel replay --help, motel report --help */
 #include "agent/commands.h"
+
+static const char run_help[] =
+    "motel run [--config FILE | --gym-config FILE] [--] COMMAND [ARGUMENT]...\n"
+    "\n"
+    "Runs a command with the collector beside it. What the command prints goes through unchanged, "
+    "signals\n"
+    "reach it, and motel run ends with its exit code, after what it sent was delivered. Its "
+    "telemetry\n"
+    "comes in by two ways: what it prints with console exporters, and what its SDK sends to motel, "
+    "whose\n"
+    "address it finds in OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_PROTOCOL.\n"
+    "\n"
+    "Without a configuration the telemetry is in motel-RUNID.jsonl afterwards: motel report looks "
+    "at\n"
+    "it, motel replay sends it to a backend. With one it goes where that says.\n"
+    "\n"
+    "Set for the command, where it is not set: OTEL_EXPORTER_OTLP_ENDPOINT and _PROTOCOL,\n"
+    "NEMO_GYM_OTEL_ENABLED, NEMO_GYM_OTEL_RUN_ID. With --gym-config the variables "
+    "OTEL_EXPORTER_OTLP_* say\n"
+    "where motel sends to, and the command gets motel's address.\n"
+    "\n"
+    "Nothing that goes wrong with telemetry keeps the command from running: also without a "
+    "backend, with a\n"
+    "mistake in the configuration or a port that is taken it runs, and a warning on stderr says "
+    "so.\n"
+    "(motel validate --config FILE checks before.)\n"
+    "\n"
+    "Exit codes: the command's; 128 + n when signal n ended it; 127 it was not found; 126 it "
+    "cannot be\n"
+    "executed; 125 a mistake on motel's own command line.\n"
+    "\n"
+    "  motel run python train.py\n"
+    "  motel run --config collector.yaml -- gym env start ...\n"
+    "  OTEL_EXPORTER_OTLP_ENDPOINT=https://backend:4317 motel run --gym-config gym.yaml -- gym env "
+    "start ...\n";
 
 static const char report_help[] =
     "motel report FILE...                     tells whether traces hold together\n"
     "motel report -                           the same of what comes on stdin\n"
     "\n"
-    "Reads logs with console telemetry in them (NeMo Gym's server logs, a saved terminal) and\n"
+    "Reads logs with console telemetry in them (NeMo Gym's server logs, what motel run passed on) "
+    "and\n"
     "files of the file exporter, also compressed with zstd. Says how many traces go from service "
     "to\n"
     "service, which ones are broken and why, what each service sent, and which spans took most "
@@ -21,7 +57,7 @@ static const char report_help[] =
     "read, or a mistake on the command line.\n"
     "\n"
     "  motel report logs/*.log otel/traces.jsonl\n"
-    "  python job.py | motel report -\n";
+    "  motel run -- python job.py | motel report -\n";
 
 static const char replay_help[] =
     "motel replay FILE... --to TARGET         sends what files hold to a backend\n"
@@ -60,7 +96,8 @@ static const char replay_help[] =
 
 bool command_help_of(FILE *f, enum command topic)
 {
-    const char *text = topic == COMMAND_REPORT   ? report_help
+    const char *text = topic == COMMAND_JOB      ? run_help
+                       : topic == COMMAND_REPORT ? report_help
                        : topic == COMMAND_REPLAY ? replay_help
                                                  : NULL;
     if (text)

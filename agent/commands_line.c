@@ -21,6 +21,7 @@ static const struct {
     const char *name;
     enum command command;
 } commands[] = {
+    {"run", COMMAND_JOB},
     {"replay", COMMAND_REPLAY},
     {"report", COMMAND_REPORT},
     {"validate", COMMAND_VALIDATE},

@@ -1,4 +1,5 @@
 #include "agent/life.h"
+#include "agent/job.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -18,6 +19,9 @@
 #define HANG_GRACE_NS                                                                              \
     (2 * NS_PER_S) /* beyond the shutdown timeout, before a stop that hangs is given up */
 
+#define STOP_SIGNAL                                                                                \
+    (SIGRTMIN + 1) /* the supervisor of motel run says stop; nobody sends it from outside */
+
 /* A graph that a reload has replaced: it drains on a thread of its own. */
 struct retired {
     struct retired *next;
@@ -29,6 +33,7 @@ struct retired {
 
 struct life {
     const struct command_line *cl;
+    const struct run_link *link; /* NULL = on our own */
     struct host *host;
     struct loaded loaded;
     struct graph *graph;
@@ -140,15 +145,26 @@ static int start_graph(struct life *life)
     if (r < 0)
         return print_error(life, r, &e);
     log_info(NULL, "Everything is ready. Begin running and processing data.");
-    if (!command_line_configured(life->cl))
+    if (life->link)
+        job_tell_ready(life->link, &life->loaded, life->host);
+    else if (!command_line_configured(life->cl))
         print_banner(life);
+    return 0;
+}
+
+static int say_idle(const struct life *life)
+{
+    if (!life->link)
+        return report_idle(life->loaded.idle);
+    job_tell_ready(life->link, &life->loaded, NULL);
     return 0;
 }
 
 static int start(struct life *life)
 {
     struct cfg_errors errs = {0};
-    int r = load(life->cl, &life->loaded, &errs);
+    int r = life->link ? load_for_job(life->cl, life->link->job, &life->loaded, &errs)
+                       : load(life->cl, &life->loaded, &errs);
     if (r == 0) {
         life->host = host_new(&life->loaded.motel);
         r = life->host ? graph_build(life->host, life->loaded.service, &errs, &life->graph)
@@ -156,9 +172,7 @@ static int start(struct life *life)
     }
     if (r < 0)
         report_warnings(life->loaded.config);
-    int code = r < 0   ? report_errors(&errs)
-               : r > 0 ? report_idle(life->loaded.idle)
-                       : start_graph(life);
+    int code = r < 0 ? report_errors(&errs) : r > 0 ? say_idle(life) : start_graph(life);
     cfg_errors_done(&errs);
     return code;
 }
@@ -270,10 +284,14 @@ static void reload(struct life *life)
 
 /* ---- stop ---- */
 
-static sigset_t handled_signals(void)
+static sigset_t handled_signals(const struct run_link *link)
 {
     sigset_t set;
     sigemptyset(&set);
+    if (link) {
+        sigaddset(&set, STOP_SIGNAL);
+        return set;
+    }
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
@@ -282,9 +300,9 @@ static sigset_t handled_signals(void)
 
 /* Signals come through sigwaitinfo() alone, also those that the parent ignored (as a shell does for
  * `motel &`). */
-static void set_up_signals(void)
+static void set_up_signals(const struct run_link *link)
 {
-    sigset_t set = handled_signals();
+    sigset_t set = handled_signals(link);
     sigaddset(&set, MEMORY_SIGNAL);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     for (int s = 1; s < NSIG; s++)
@@ -307,14 +325,19 @@ static int next_signal(const sigset_t *set, uint64_t until_ns)
     }
 }
 
+struct stopping {
+    uint64_t limit_ns;
+    const struct run_link *link;
+};
+
 /* Ends the process when a stop is asked for again, or when it hangs. */
 static void *watch_stop(void *arg)
 {
-    const uint64_t limit_ns = *(uint64_t *)arg;
-    const sigset_t set = handled_signals();
+    const struct stopping *stopping = arg;
+    const sigset_t set = handled_signals(stopping->link);
     int s = SIGHUP;
     while (s == SIGHUP)
-        s = next_signal(&set, limit_ns);
+        s = next_signal(&set, stopping->limit_ns);
     if (s)
         log_warn(NULL, "Stopped at once by a second signal; undelivered data is lost.");
     else
@@ -324,28 +347,31 @@ static void *watch_stop(void *arg)
 
 static int stop(struct life *life, int signal)
 {
-    static uint64_t limit_ns; /* read by a thread that lives as long as the process */
+    static struct stopping stopping; /* read by a thread that lives as long as the process */
     pthread_t watcher;
     const uint64_t deadline = stop_deadline(&life->loaded);
-    limit_ns = deadline + HANG_GRACE_NS;
-    if (pthread_create(&watcher, NULL, watch_stop, &limit_ns) == 0)
+    stopping = (struct stopping){deadline + HANG_GRACE_NS, life->link};
+    if (pthread_create(&watcher, NULL, watch_stop, &stopping) == 0)
         pthread_detach(watcher);
-    log_info(NULL, "Received signal from OS",
-             LOG_STR("signal", signal == SIGTERM  ? "terminated"
-                               : signal == SIGINT ? "interrupt"
-                                                  : "hangup"));
+    if (!life->link)
+        log_info(NULL, "Received signal from OS",
+                 LOG_STR("signal", signal == SIGTERM  ? "terminated"
+                                   : signal == SIGINT ? "interrupt"
+                                                      : "hangup"));
     log_info(NULL, "Starting shutdown...");
     host_set_stopping(life->host, true);
     graph_stop(life->graph, deadline);
     reap_retired(life, true);
     summary_log(life->host);
+    if (life->link)
+        job_tell_done(life->link, life->host);
     log_info(NULL, "Shutdown complete.");
     return 0;
 }
 
 static int wait_for_end(struct life *life)
 {
-    sigset_t set = handled_signals();
+    sigset_t set = handled_signals(life->link);
     sigaddset(&set, MEMORY_SIGNAL);
     for (;;) {
         const int s = next_signal(&set, memory_trim_due_ns());
@@ -368,10 +394,12 @@ static void life_done(struct life *life)
     loaded_done(&life->loaded);
 }
 
-int life_run(const struct command_line *cl)
+int life_run(const struct command_line *cl, const struct run_link *link)
 {
-    struct life life = {.cl = cl};
-    set_up_signals();
+    struct life life = {.cl = cl, .link = link};
+    if (link && run_link_watch(link, STOP_SIGNAL) < 0)
+        return 1;
+    set_up_signals(link);
     memory_set_up();
     int code = start(&life);
     if (code == 0 && !life.loaded.idle)

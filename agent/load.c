@@ -2,6 +2,8 @@
 
 #include <errno.h>
 
+#include "agent/gym/run_id.h"
+#include "agent/gym/run_wire.h"
 #include "agent/gym/source.h"
 
 const char load_default_config[] = "# Receives OTLP from programs on this machine and prints it.\n"
@@ -39,18 +41,18 @@ static struct config *read_over(const struct command_line *cl, struct config_sou
     return config_load(sources, cl->nsources + 1, errs);
 }
 
-/* --set without --config changes the built-in configuration. */
+/* --set without --config changes the built-in configuration, `normal`. */
 static struct config *read_sources(const struct command_line *cl, struct gym_source *gym,
-                                   struct cfg_errors *errs)
+                                   const char *normal, struct cfg_errors *errs)
 {
     if (cl->ngym_configs)
         return read_over(cl, (struct config_source){.make = gym_source_make, .ctx = gym}, errs);
     if (cl->nsources == 0)
-        return config_load_text("built-in", load_default_config, errs);
+        return config_load_text("built-in", normal, errs);
     if (cl->nconfigs)
         return config_load(cl->sources, cl->nsources, errs);
     _cleanup_free_ char *uri = NULL;
-    if (asprintf(&uri, "yaml:%s", load_default_config) < 0)
+    if (asprintf(&uri, "yaml:%s", normal) < 0)
         return NULL;
     return read_over(cl, (struct config_source){.uri = uri}, errs);
 }
@@ -65,11 +67,13 @@ static int bind(const struct command_line *cl, struct config *c, struct loaded *
     return r;
 }
 
-int load(const struct command_line *cl, struct loaded *ret, struct cfg_errors *errs)
+/* `job`: the process of motel run's command; 0 = there is none. */
+static int load_over(const struct command_line *cl, const char *normal, pid_t job,
+                     struct loaded *ret, struct cfg_errors *errs)
 {
     struct gym_source gym = {cl->gym_configs, cl->ngym_configs, environ, NULL, NULL};
     *ret = (struct loaded){0};
-    struct config *c = ret->config = read_sources(cl, &gym, errs);
+    struct config *c = ret->config = read_sources(cl, &gym, normal, errs);
     if (!c)
         return -EINVAL;
     if (gym.off && cl->nconfigs == 0) {
@@ -77,7 +81,26 @@ int load(const struct command_line *cl, struct loaded *ret, struct cfg_errors *e
         return 1;
     }
     int r = gym_source_finish(&gym, c, errs);
+    if (r == 0 && job) {
+        ret->measures_memory = run_measures(gym.telemetry);
+        r = run_wire(c, gym.telemetry, job, errs);
+    }
     return r < 0 ? r : bind(cl, c, ret, errs);
+}
+
+int load(const struct command_line *cl, struct loaded *ret, struct cfg_errors *errs)
+{
+    return load_over(cl, load_default_config, 0, ret, errs);
+}
+
+int load_for_job(const struct command_line *cl, pid_t job, struct loaded *ret,
+                 struct cfg_errors *errs)
+{
+    _cleanup_free_ char *id = gym_run_id(NULL), *file = NULL, *normal = NULL;
+    *ret = (struct loaded){0};
+    if (!id || run_default_file(id, &file) < 0 || !(normal = run_default_config(file)))
+        return -ENOMEM;
+    return load_over(cl, normal, job, ret, errs);
 }
 
 void loaded_done(struct loaded *l)

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include "agent/job.h"
 #include "agent/life.h"
 
 /* A descriptor 0, 1 or 2 that is closed would be given to a socket or file, which then gets log
@@ -25,10 +26,12 @@ int main(int argc, char **argv)
     if (command_line_parse(argc, argv, &cl, &e) < 0) {
         fprintf(stderr, "Error: %s\nRun 'motel --help' for usage.\n", e.text);
         code = command_usage_exit(&cl);
+    } else if (cl.command == COMMAND_JOB) {
+        code = job_run(&cl);
     } else if (cl.command != COMMAND_RUN) {
         code = command_run(&cl);
     } else {
-        code = life_run(&cl);
+        code = life_run(&cl, NULL);
     }
     command_line_done(&cl);
     return code;

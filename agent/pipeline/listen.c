@@ -91,17 +91,46 @@ static int share_any(struct served *v, const char *base, struct opening *o,
     return r;
 }
 
+/* Port 0 is not the same port for each that says so. */
+static void listen_key(const char *transport, const char *endpoint, const char *owner, char *ret,
+                       size_t size)
+{
+    const char *colon = strrchr(endpoint, ':');
+    const bool any_port = colon && strcmp(colon, ":0") == 0;
+    snprintf(ret, size, "listen:%s:%s%s%s", transport && *transport ? transport : "tcp", endpoint,
+             any_port ? ":" : "", any_port ? owner : "");
+}
+
+static int open_nothing(void *ctx, void **ret, struct err *reterr)
+{
+    (void)ctx;
+    (void)ret;
+    return err_set(reterr, -ENOENT, "nobody listens");
+}
+
+bool served_find(struct host *h, const char *owner, const char *endpoint, const char *transport,
+                 char *ret, size_t size)
+{
+    char key[1700];
+    struct err e;
+    listen_key(transport, endpoint, owner, key, sizeof(key));
+    struct shared *s = host_share(h, key, open_nothing, NULL, close_listener, &e);
+    if (!s)
+        return false;
+    const struct shared_listener *sl = s->thing;
+    const bool found = strcmp(sl->owner, owner) == 0;
+    snprintf(ret, size, "%s", found ? listener_address(sl->listener) : "");
+    host_unshare(h, s);
+    return found;
+}
+
 int served_start(struct component *c, const char *role, const struct server_settings *s,
                  const struct http_service *service, struct served **ret, struct err *reterr)
 {
     char key[1700], owner[1100];
-    const char *transport = s->transport && s->transport[0] ? s->transport : "tcp";
     snprintf(owner, sizeof(owner), "%s %s%s%s", component_kind_name(c->type->kind), c->id,
              role[0] ? " " : "", role);
-    const char *colon = strrchr(s->endpoint, ':');
-    bool any_port = colon && strcmp(colon, ":0") == 0; /* not the same port for each that says so */
-    snprintf(key, sizeof(key), "listen:%s:%s%s%s", transport, s->endpoint, any_port ? ":" : "",
-             any_port ? owner : "");
+    listen_key(s->transport, s->endpoint, owner, key, sizeof(key));
     struct served *v = calloc(1, sizeof(*v));
     if (!v)
         return err_set(reterr, -ENOMEM, "out of memory");

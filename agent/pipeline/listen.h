@@ -13,6 +13,9 @@ struct served;
  * one component apart ("grpc", "http"; "" = it has one). -EADDRINUSE also when another component of this process has the address. */
 int served_start(struct component *c, const char *role, const struct server_settings *s, const struct http_service *service,
                  struct served **ret, struct err *reterr);
+/* Where the component and role `owner` ("receiver otlp http") really listens that was told `endpoint` and `transport` (NULL = tcp); false when
+ * it does not. */
+bool served_find(struct host *h, const char *owner, const char *endpoint, const char *transport, char *ret, size_t size);
 /* The address really bound, for logs. */
 const char *served_address(const struct served *s);
 /* The service ends: no callback runs after this. Requests under way may finish until the deadline. Where no new graph has taken the

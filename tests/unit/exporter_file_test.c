@@ -544,10 +544,8 @@ static void test_full(void **state)
         unlink("x");
         start(&r, formats[k]);
         limit_files(50000);
-        while (taken < 20 && rig_offer(&r, record(taken, 8000, "a", "b"), &out) == VERDICT_OK)
-            taken++;
-        /* The writer may be behind; once it has met the end of the disk, everybody is refused. */
-        assert_soon(rig_offer(&r, record(98, 10, "a", "b"), &out) != VERDICT_OK);
+        while (rig_offer(&r, record(taken, 8000, "a", "b"), &out) == VERDICT_OK)
+            assert_true(++taken < 100);
         assert_non_null(strstr(out.message, "cannot write to \"x\": File too large"));
         struct stat st;
         stat("x", &st);
