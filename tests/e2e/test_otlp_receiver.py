@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 
+import psutil
 import pytest
 from conftest import connects, free_port, parse, post, wait_until
 
@@ -42,6 +43,11 @@ service:
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.program.pid}/fd"))
+
+    def carries(self, s):
+        """Whether the program holds the other end of the connected socket `s`."""
+        port = s.getsockname()[1]
+        return any(c.raddr and c.raddr.port == port for c in psutil.Process(self.program.pid).net_connections("tcp"))
 
     def cpu_seconds(self):
         with open(f"/proc/{self.program.pid}/stat", encoding="ascii") as f:
@@ -227,11 +233,10 @@ def test_slow_clients_do_not_harm_the_others(start):
 def test_endless_chunk_line_costs_no_processor(start, rest):
     """A line of a chunk's size longer than any buffer: the connection ends at its deadline and burns nothing until then."""
     r = Receiver(start, http_keys=", read_timeout: 4s")
-    before = r.descriptors()
     with socket.create_connection(("127.0.0.1", r.http), 5) as s:
         s.setblocking(False)
         s.send(b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n" + rest)
-        wait_until(lambda: r.descriptors() > before, what="the connection")
+        wait_until(lambda: r.carries(s), what="the connection")
         cpu = r.cpu_seconds()
         time.sleep(1)
         assert r.cpu_seconds() - cpu < 0.2
@@ -378,23 +383,27 @@ def test_health_follows_the_life_of_the_program(start, http_sink):
     ports = []
     thread = threading.Thread(target=probe)
     thread.start()
-    sink = http_sink(delay=1.0)
+    release = threading.Event()
+    sink = http_sink(answer=lambda *_: (200 if release.wait(30) else 500, {}, b""))
     r = Receiver(start, extra=f"extensions: {{health_check: {{endpoint: '127.0.0.1:{health}', path: /healthz}}}}", extensions="extensions: [health_check]",
                  exporter=f"otlp_http: {{endpoint: '{sink.url}'}}")
     ports.append(r.http)
     wait_until(lambda: ("200", True) in seen)
     assert curl(f"http://127.0.0.1:{health}/nope")[1] == 404
-    assert post(r.http, "traces", SPAN)[0] == 200                       # its export takes a second: the stop waits for it
+    assert post(r.http, "traces", SPAN)[0] == 200                       # the stop waits for its export
     mark = len(seen)
     r.program.process.send_signal(signal.SIGTERM)
+    wait_until(lambda: "503" in [s for s, _ in seen[mark:]], what="503")
+    count = len(seen)
+    wait_until(lambda: len(seen) > count + 3, what="more answers")
+    release.set()
     assert r.program.stop() == 0
     done.set()
     thread.join()
     states = [s for s, _ in seen]
     assert all(listens for _, listens in seen)
     assert states[0] == "refused" and "200" in states[:mark]
-    after = states[mark + 3:]
-    assert "503" in after and "200" not in after[1:]
+    assert "200" not in states[states.index("503", mark):]
     assert len(sink.requests) == 1
 
 
