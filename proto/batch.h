@@ -18,11 +18,18 @@ const char *signal_name(enum signal s);
 /* What one counted record is called in metrics and logs: "spans", "metric_points", "log_records". */
 const char *signal_records_name(enum signal s);
 
+/* The first and the last time stamp of records, Unix time in ns: starts and ends of spans, times of points and log records
+ * (when all log records have none: when they were observed). 0 = none, or not known. */
+struct time_range {
+    uint64_t first_ns, last_ns;
+};
+
 struct batch {
     atomic_uint refs;
     enum signal signal;
     uint32_t records; /* spans, data points or log records */
     size_t bytes;     /* sum of the segments */
+    struct time_range times; /* known of batches that batch_from_wire() made */
     unsigned nsegs;
     struct buf *segs[];
 };

@@ -5,7 +5,9 @@
  */
 #include "proto/check.h"
 
+#include <endian.h>
 #include <errno.h>
+#include <string.h>
 
 #include "proto/repair.h"
 #include "proto/schema_tables.h"
@@ -21,6 +23,7 @@ struct checker {
     const uint8_t *start;
     uint32_t records;
     bool odd; /* legal, but not canonical */
+    struct time_range times, observed;
     struct err *err;
 };
 
@@ -222,6 +225,29 @@ static inline const uint8_t *check_payload(struct checker *c, const uint8_t *p, 
     return check_message(c, p, p + len, cell->sub, containers);
 }
 
+/* The time stamp at `p` belongs to a record. Zero, which is "none", is the largest after - 1. */
+static inline void note_time(struct checker *c, const uint8_t *p, enum check_action action)
+{
+    struct time_range *range = action == CHECK_TIME ? &c->times : &c->observed;
+    uint64_t t;
+    memcpy(&t, p, sizeof(t));
+    t = le64toh(t);
+    if (t - 1 < range->first_ns - 1)
+        range->first_ns = t;
+    if (t > range->last_ns)
+        range->last_ns = t;
+}
+
+/* The payload of a field of fixed size. */
+static inline const uint8_t *check_fixed(struct checker *c, const uint8_t *p, const uint8_t *end,
+                                         unsigned m, enum check_action action)
+{
+    const uint8_t *after = skip_fixed(c, p, end, m, action == CHECK_I32 ? 4 : 8);
+    if (action >= CHECK_TIME && LIKELY(after != NULL))
+        note_time(c, p, action);
+    return after;
+}
+
 static const uint8_t *check_message(struct checker *c, const uint8_t *p, const uint8_t *end,
                                     unsigned m, unsigned containers)
 {
@@ -246,7 +272,7 @@ static const uint8_t *check_message(struct checker *c, const uint8_t *p, const u
         } else if (cell->action == CHECK_VARINT) {
             p = skip_varint(c, p, end, m);
         } else {
-            p = skip_fixed(c, p, end, m, cell->action == CHECK_I64 ? 8 : 4);
+            p = check_fixed(c, p, end, m, (enum check_action)cell->action);
         }
         if (UNLIKELY(!p))
             return NULL;
@@ -282,6 +308,7 @@ int otlp_check(enum signal s, struct bytes wire, struct otlp_checked *ret, struc
     if (r < 0)
         return r;
     ret->records = c.records;
+    ret->times = c.times.last_ns ? c.times : c.observed;
     if (!c.odd)
         return 0;
     _cleanup_buf_ struct buf *fixed = buf_new(0);
@@ -302,5 +329,8 @@ int batch_from_wire(enum signal s, struct buf *wire, struct batch **ret, struct 
         return r;
     struct buf *seg = checked.canonical ? TAKE_PTR(in) : checked.fixed;
     *ret = batch_new(s, &seg, 1, checked.records);
-    return *ret ? 0 : err_set(reterr, -ENOMEM, "out of memory for a batch");
+    if (!*ret)
+        return err_set(reterr, -ENOMEM, "out of memory for a batch");
+    (*ret)->times = checked.times;
+    return 0;
 }

@@ -13,6 +13,7 @@ struct otlp_checked {
     uint32_t records;    /* spans, data points, log records */
     bool canonical;      /* false: the bytes are legal but odd; `fixed` has the same content in canonical form */
     struct buf *fixed;   /* owned by the caller; NULL when canonical */
+    struct time_range times;
 };
 /*
  * Walks every nested field of an Export*ServiceRequest by schema: wire types, lengths, ids (0 or 16/8 bytes), depth,

@@ -14,6 +14,7 @@ ACTION = {0: "VARINT", 1: "I64", 5: "I32"}
 ID_LEN = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
 RECORDS = re.compile(r"\.(Span|LogRecord|\w+DataPoint)$")
 ATTRIBUTE = "opentelemetry.proto.common.v1.KeyValue"
+TIMES = {"start_time_unix_nano": "TIME", "end_time_unix_nano": "TIME", "time_unix_nano": "TIME", "observed_time_unix_nano": "TIME_OBSERVED"}
 CONTAINERS = ("opentelemetry.proto.common.v1.ArrayValue", "opentelemetry.proto.common.v1.KeyValueList")
 SIGNALS = ("trace", "Trace"), ("metrics", "Metrics"), ("logs", "Logs")
 
@@ -97,7 +98,7 @@ class Field:
         return (f'    {{"{self.name}", "{self.json}", {len(self.name)}, {len(self.json)}, {self.number}, KIND_{self.kind}, '
                 f"{self.wire}, {self.id_len}, {int(self.repeated)}, {self.oneof}, {message}, {enum}}},")
 
-    def action(self):
+    def action(self, message):
         if self.kind == "MESSAGE":
             if self.type_name in CONTAINERS and self.oneof >= 0:
                 return "CONTAINER"
@@ -106,10 +107,12 @@ class Field:
             return "RECORD" if RECORDS.search(self.type_name) and self.repeated else "MESSAGE"
         if self.kind == "STRING" or self.kind == "BYTES":
             return f"ID{self.id_len}" if self.id_len else self.kind
+        if RECORDS.search(message) and self.name in TIMES and not (self.name.startswith("start") and message.endswith("DataPoint")):
+            return TIMES[self.name]
         return ("PACKED_" if self.repeated else "") + ACTION[self.wire]
 
-    def cell(self):
-        action = self.action()
+    def cell(self, message):
+        action = self.action(message)
         wire = 2 if action.startswith("PACKED") else self.wire
         slot = self.number
         if self.oneof >= 0:
@@ -151,7 +154,7 @@ def write_messages(messages, out):
     for name in messages:
         out.append(f"    [M_{ident(name)}] = {{")
         out.append("        [0 ... CHECK_FIELDS - 1] = {CHECK_OTHER, 0xff, CHECK_REPEATED, 0},")
-        out += [f.cell() for f in fields[name]]
+        out += [f.cell(name) for f in fields[name]]
         out.append("    },")
     out.append("};")
 

@@ -20,6 +20,8 @@ enum check_action {
     CHECK_ATTRIBUTE, /* a KeyValue: there are many, and nearly all look alike */
     CHECK_CONTAINER, /* a list or map inside an AnyValue: one level of nesting */
     CHECK_RECORD,    /* a message that counts: span, data point, log record */
+    CHECK_TIME,      /* fixed64: when a record was */
+    CHECK_TIME_OBSERVED, /* fixed64: when a log record was seen; for those that do not say when they were */
 };
 
 /* A field with number below CHECK_FIELDS; members of one oneof share a slot. */

@@ -5,12 +5,19 @@
 #define DROP_MIN_BYTES ((size_t)4 << 20) /* a smaller peak is not worth giving memory back */
 
 static atomic_size_t live_bytes;
-static atomic_size_t peak_bytes; /* since the last drop; a hint, so races do not matter */
+static atomic_size_t peak_bytes;   /* since the last drop; a hint, so races do not matter */
+static atomic_size_t higher_bytes; /* the highest of the peaks before */
 static void (*_Atomic on_drop)(void);
 
 size_t mem_used(void)
 {
     return atomic_load_explicit(&live_bytes, memory_order_relaxed);
+}
+
+size_t mem_peak(void)
+{
+    const size_t before = atomic_load(&higher_bytes), now = atomic_load(&peak_bytes);
+    return before > now ? before : now;
 }
 
 void mem_on_drop(void (*notify)(void))
@@ -32,6 +39,8 @@ void mem_release(size_t bytes)
     if (peak < DROP_MIN_BYTES || now >= peak / 4 ||
         !atomic_compare_exchange_strong(&peak_bytes, &peak, now))
         return;
+    if (peak > atomic_load(&higher_bytes))
+        atomic_store(&higher_bytes, peak);
     void (*notify)(void) = atomic_load(&on_drop);
     if (notify)
         notify();

@@ -49,6 +49,8 @@ static inline void buf_commit(struct buf *b, size_t n) { b->len += n; }
 
 /* Live bytes of all buffers and of what else was charged. */
 size_t mem_used(void);
+/* The most that mem_used() ever was. */
+size_t mem_peak(void);
 /* Charges memory that is not in a buffer (JSON trees, connections, arenas); every charge is released later. */
 void mem_charge(size_t bytes);
 void mem_release(size_t bytes);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/pipeline/graph.h"
+#include "agent/pipeline/host.h"
 
 /* Cuts a text that may have been cut within a character. */
 static void trim_utf8(char *text)
@@ -60,6 +61,8 @@ void component_init(struct component *c, const struct component_type *type,
 enum verdict component_emit(struct component *c, struct batch *b, struct ack *ack)
 {
     struct fanout *next = c->next[b->signal];
+    if (c->type->kind == KIND_RECEIVER)
+        host_note_times(c->host, b->signal, &b->times);
     if (next)
         return fanout_offer(next, b, ack);
     batch_unref(b);

@@ -162,10 +162,11 @@ enum delivery queue_deliver(struct queue *q, struct request *r, enum verdict *re
 {
     enum delivery d = DELIVERY_LATER;
     enum verdict v;
-    if (!r->tried)
+    if (!r->attempts)
         backoff_init(&r->backoff, &q->settings->retry, clock_now_ns());
-    r->tried = true;
     do {
+        if (r->attempts++)
+            metric_add(q->retries, 1);
         v = attempt(q, r->batch, ret_outcome);
         d = v == VERDICT_RETRY ? after_failure(q, r, ret_outcome) : DELIVERY_DONE;
     } while (d == DELIVERY_LATER && is_running(q));

@@ -22,6 +22,10 @@ struct host {
     atomic_bool stopping;
     pthread_mutex_t shared_lock;
     struct shared *shared;
+    uint8_t apart[64]; /* what follows is written by all I/O threads */
+    struct seen {
+        _Atomic uint64_t first_ns, last_ns;
+    } seen[SIGNAL_COUNT];
 };
 
 struct host *host_new(const struct motel_settings *s)
@@ -105,6 +109,27 @@ void host_set_settings(struct host *h, const struct motel_settings *s)
         return;
     *v = (struct settings_version){.settings = *s, .older = atomic_load(&h->settings)};
     atomic_store(&h->settings, v);
+}
+
+void host_note_times(struct host *h, enum signal s, const struct time_range *times)
+{
+    struct seen *seen = &h->seen[s];
+    if (!times->last_ns)
+        return;
+    uint64_t first = atomic_load_explicit(&seen->first_ns, memory_order_relaxed);
+    while ((!first || times->first_ns < first) &&
+           !atomic_compare_exchange_weak(&seen->first_ns, &first, times->first_ns))
+        ;
+    uint64_t last = atomic_load_explicit(&seen->last_ns, memory_order_relaxed);
+    while (times->last_ns > last &&
+           !atomic_compare_exchange_weak(&seen->last_ns, &last, times->last_ns))
+        ;
+}
+
+struct time_range host_times(const struct host *h, enum signal s)
+{
+    return (struct time_range){.first_ns = atomic_load(&h->seen[s].first_ns),
+                               .last_ns = atomic_load(&h->seen[s].last_ns)};
 }
 
 /* "service.name" → service_name. */

@@ -39,6 +39,16 @@ struct receiver_metrics {
     struct metric *accepted, *refused, *failed;
 };
 void receiver_metrics_get(struct host *h, const char *receiver_id, const char *transport, enum signal s, struct receiver_metrics *ret);
+/* Scrapes of one target that did or did not give data (motel_scrapes_{succeeded,failed}): the summary of the run lists targets by them.
+ * `job` and `instance` as in the data ("node", "localhost:9100"). Get them when the target is known, so that one that never answers shows. */
+struct scrape_metrics {
+    struct metric *succeeded, *failed;
+};
+void scrape_metrics_get(struct host *h, const char *receiver_id, const char *job, const char *instance, struct scrape_metrics *ret);
+
+/* The time stamps of the telemetry that receivers brought in since the start (component_emit() notes them). Lock free. */
+void host_note_times(struct host *h, enum signal s, const struct time_range *seen);
+struct time_range host_times(const struct host *h, enum signal s);
 
 /* An extension by id that offers `kind`; NULL when there is none. Look it up in create() or start() and keep it: after a reload another
  * graph answers. */

@@ -399,3 +399,17 @@ void receiver_metrics_get(struct host *h, const char *receiver_id, const char *t
     ret->failed = receiver_metric(
         h, "failed", "Records that were lost by a mistake inside the receiver.", s, labels);
 }
+
+void scrape_metrics_get(struct host *h, const char *receiver_id, const char *job,
+                        const char *instance, struct scrape_metrics *ret)
+{
+    char labels[METRIC_LABELS_MAX] = "";
+    metric_label(labels, "instance", instance);
+    metric_label(labels, "job", job);
+    metric_label(labels, "receiver", receiver_id);
+    ret->succeeded = metric_counter(h, "motel_scrapes_succeeded",
+                                    "Scrapes of the target that gave data.", labels);
+    ret->failed = metric_counter(
+        h, "motel_scrapes_failed",
+        "Scrapes of the target that failed: no answer, or not a usable one.", labels);
+}

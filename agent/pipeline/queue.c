@@ -59,8 +59,11 @@ static void charge(struct queue *q, const struct request *r)
 {
     q->size += r->size;
     q->bytes += r->bytes;
-    if (q->size_now)
-        metric_add(q->size_now, r->size);
+    if (!q->size_now)
+        return;
+    metric_add(q->size_now, r->size);
+    if (q->size > metric_value(q->size_peak))
+        metric_set(q->size_peak, q->size);
 }
 
 static void discharge(struct queue *q, const struct request *r)
@@ -262,6 +265,8 @@ static void report(struct queue *q, const struct request *r, enum verdict v,
         return;
     }
     metric_add(q->metrics.send_failed, r->records);
+    if (v == VERDICT_REJECT)
+        metric_add(q->metrics.rejected, r->records);
     if (r->ack)
         log_error(&q->logger, "Exporting failed. Rejecting data.", LOG_STR("error", out->message),
                   LOG_INT("rejected_items", r->records));

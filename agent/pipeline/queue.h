@@ -49,10 +49,11 @@ void queue_drain(struct queue *q, uint64_t deadline_ns);
 void queue_stop(struct queue *q, uint64_t deadline_ns);
 struct queue *queue_free(struct queue *q); /* NULL ok; returns NULL; stopped before */
 
-/* otelcol_exporter_{sent,send_failed,enqueue_failed}_{spans,…}, and motel_exporter_partly_refused_{spans,…} (left out of what was taken, by
- * a partial success): kept by the queue; an exporter with a consume() of its own counts them. */
+/* otelcol_exporter_{sent,send_failed,enqueue_failed}_{spans,…}, motel_exporter_partly_refused_{spans,…} (left out of what was taken, by a
+ * partial success) and motel_exporter_rejected_{spans,…} (those of send_failed that the destination refused for good; the rest of them ran
+ * out of time): kept by the queue; an exporter with a consume() of its own counts them. */
 struct exporter_metrics {
-    struct metric *sent, *send_failed, *enqueue_failed, *partly_refused;
+    struct metric *sent, *send_failed, *enqueue_failed, *partly_refused, *rejected;
 };
 void exporter_metrics_get(struct host *h, const char *exporter_id, enum signal s, struct exporter_metrics *ret);
 

@@ -49,6 +49,9 @@ void exporter_metrics_get(struct host *h, const char *exporter_id, enum signal s
     ret->send_failed = exporter_metric(
         h, "otelcol_exporter_send_failed",
         "Records that were given up: refused by the destination or out of time.", s, labels);
+    ret->rejected = exporter_metric(
+        h, "motel_exporter_rejected",
+        "Records among those given up that the destination refused for good.", s, labels);
     ret->enqueue_failed = exporter_metric(h, "otelcol_exporter_enqueue_failed",
                                           "Records that the queue had no room for.", s, labels);
     ret->partly_refused = exporter_metric(
@@ -64,8 +67,13 @@ static void gauges_get(struct queue *q, struct host *h)
     q->in_flight_now =
         metric_gauge(h, "otelcol_exporter_in_flight_requests",
                      "Requests that are being sent or pause before another attempt.", labels);
+    q->retries = metric_counter(h, "motel_exporter_retried_requests",
+                                "Attempts to send a request again after one that failed.", labels);
     if (!q->settings->queue)
         return;
+    q->size_peak =
+        metric_gauge(h, "motel_exporter_queue_peak",
+                     "The most that was in the queue, counted as its sizer says.", labels);
     q->size_now = metric_gauge(h, "otelcol_exporter_queue_size",
                                "What is in the queue, counted as its sizer says.", labels);
     q->capacity_now =

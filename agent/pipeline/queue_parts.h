@@ -13,7 +13,7 @@ struct request {
     uint32_t records;
     int64_t size;           /* as the sizer counts */
     size_t bytes;
-    bool tried;             /* `backoff` is set */
+    uint32_t attempts;      /* from the first one on `backoff` is set */
     struct backoff backoff;
 };
 
@@ -58,7 +58,8 @@ struct queue {
     enum signal signal;
     struct logger logger;
     struct exporter_metrics metrics;
-    struct metric *size_now, *capacity_now, *in_flight_now; /* the first two: NULL without a queue */
+    struct metric *size_now, *size_peak, *capacity_now; /* NULL without a queue */
+    struct metric *in_flight_now, *retries;
 
     pthread_mutex_t lock;   /* of all below */
     pthread_cond_t work;    /* for idle workers: a request came, or the state changed */
