@@ -1,10 +1,12 @@
-"""A server that prints its telemetry: the OpenTelemetry Python SDK's console exporters among lines as uvicorn writes them.
+"""Prints telemetry with the real Python SDK's console exporters.
 
-console_client.py line|indent [SPANS] [EXIT_CODE] [wait]
+    console_client.py line|indent FIRST COUNT [--otlp URL] [--pause SECONDS] [--out FILE]
+
+COUNT spans with the attribute n counting from FIRST, a log record beside each, and one metrics export at the end, among ordinary lines.
+--otlp sends the same records over OTLP/HTTP as well. --out appends to a file that is opened anew for each batch, as a program does that
+is told to reopen its log.
 """
-import json
-import logging
-import signal
+import argparse
 import sys
 import time
 
@@ -13,51 +15,71 @@ from opentelemetry._logs import LogRecord, SeverityNumber
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import ConsoleLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, PeriodicExportingMetricReader
+from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, InMemoryMetricReader
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
+from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
+
+p = argparse.ArgumentParser()
+p.add_argument("format", choices=("line", "indent"))
+p.add_argument("first", type=int)
+p.add_argument("count", type=int)
+p.add_argument("--otlp")
+p.add_argument("--pause", type=float, default=0)
+p.add_argument("--out")
+a = p.parse_args()
 
 
-def one_line(text):
-    """What to_json(indent=None) prints."""
-    return json.dumps(json.loads(text)) + "\n"
+class Reopened:
+    """A file that is opened for each write, so that renaming it takes effect."""
+
+    def write(self, text):
+        with open(a.out, "a", encoding="utf-8") as f:
+            f.write(text)
+
+    def flush(self):
+        pass
 
 
-def main():
-    form, spans, code, wait = sys.argv[1], int((sys.argv[2:3] or ["3"])[0]), int((sys.argv[3:4] or ["0"])[0]), "wait" in sys.argv
-    formatter = {"formatter": (lambda record: one_line(record.to_json()))} if form == "line" else {}
-    resource = Resource({"service.name": "nemo-gym/agent"})
-    tracers, loggers = TracerProvider(resource=resource), LoggerProvider(resource=resource)
-    tracers.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(**formatter)))
-    loggers.add_log_record_processor(SimpleLogRecordProcessor(ConsoleLogRecordExporter(**formatter)))
-    reader = PeriodicExportingMetricReader(ConsoleMetricExporter(**formatter), export_interval_millis=3600000)
-    meters = MeterProvider(resource=resource, metric_readers=[reader])
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s:     %(message)s")
-    logging.info("Started server process [%d]", 575)
-
-    tracer, counter, logger = tracers.get_tracer("client"), meters.get_meter("client").create_counter("requests"), loggers.get_logger("client")
-    for i in range(spans):
-        with tracer.start_as_current_span(f"POST /run/{i}", kind=trace.SpanKind.SERVER, attributes={"n": i, "text": "naïve ☃ {\"not\": json}"}):
-            with tracer.start_as_current_span("inner"):
-                counter.add(1, {"code": 200})
-        logger.emit(LogRecord(timestamp=1_795_000_000_000_000_000 + i, body=f"request {i}", severity_number=SeverityNumber.INFO))
-        print(f'INFO:     127.0.0.1:51234 - "POST /run/{i} HTTP/1.1" 200 OK', flush=True)
-    print("{ this is no telemetry }\n{\"nor\": \"is this\"}\nno line end", end="", flush=True)
-
-    ended = []
-    if wait:
-        for s in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(s, lambda *_: ended.append(1))
-        print("\nwaiting", flush=True)
-        while not ended:
-            time.sleep(0.02)
-        print("got the signal", flush=True)
-    for provider in (tracers, meters, loggers):
-        provider.shutdown()
-    logging.info("Finished server process [%d]", 575)
-    sys.exit(code)
-
-
-if __name__ == "__main__":
-    main()
+out = Reopened() if a.out else sys.stdout
+form = {"out": out}
+if a.format == "line":
+    form["formatter"] = lambda r: r.to_json(indent=None) + "\n"
+resource = Resource({"service.name": "console-client", "list": ["a", "b"], "n": 5, "f": 0.5, "unicode": "é☃"}, schema_url="https://schema/1")
+spans, logs = TracerProvider(resource=resource), LoggerProvider(resource=resource)
+spans.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(**form)))
+logs.add_log_record_processor(SimpleLogRecordProcessor(ConsoleLogRecordExporter(**form)))
+reader = InMemoryMetricReader()
+meters = MeterProvider(resource=resource, metric_readers=[reader])
+metric_exporters = [ConsoleMetricExporter(**form)]
+if a.otlp:
+    from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    spans.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter(a.otlp + "/v1/traces")))
+    logs.add_log_record_processor(SimpleLogRecordProcessor(OTLPLogExporter(a.otlp + "/v1/logs")))
+    metric_exporters.append(OTLPMetricExporter(a.otlp + "/v1/metrics"))
+tracer, logger, meter = spans.get_tracer("t"), logs.get_logger("l"), meters.get_meter("m", "1", attributes={"k": 1})
+histogram, counter, gauge = meter.create_histogram("h", "s"), meter.create_counter("c"), meter.create_gauge("g")
+far = SpanContext(0x0AF7651916CD43DD8448EB211C80319C, 0xB7AD6B7169203331, True, TraceFlags(1), TraceState([("vendor", "x"), ("k2", "it's")]))
+kinds, codes = list(SpanKind), [StatusCode.UNSET, StatusCode.OK, StatusCode.ERROR]
+for n in range(a.first, a.first + a.count):
+    with tracer.start_as_current_span(f"span {n}", kind=kinds[n % 5], links=[Link(far, {"i": n})],
+                                      context=trace.set_span_in_context(trace.NonRecordingSpan(far)) if n % 2 else None) as s:
+        s.set_attributes({"n": n, "text": "line\nbreak \"q\" é {", "list": [1, 2], "nan": float("nan"), "big": 2**62})
+        s.add_event("event", {"k": True})
+        s.set_status(Status(codes[n % 3], "why" if n % 3 == 2 else None))
+        logger.emit(LogRecord(timestamp=1_795_000_000_000_000_000 + n * 1000, body={"n": n, "l": [1, None]} if n % 2 else f"log {n}",
+                              severity_number=SeverityNumber.WARN, severity_text="WARN", attributes={"n": n}))
+        histogram.record(n * 0.5, {"even": n % 2 == 0})
+        counter.add(n)
+        gauge.set(n / 3)
+    out.write(f"INFO: plain line {n} {{\n" if n % 7 == 0 else f"plain {n}\n")
+    out.flush()
+    time.sleep(a.pause)
+data = reader.get_metrics_data()
+for e in metric_exporters:
+    e.export(data)
+for provider in (spans, logs, meters):
+    provider.shutdown()

@@ -18,7 +18,7 @@ import pytest
 
 from conftest import HERE, MOTEL, connects, free_port, records, wait_until
 
-CLIENT = os.path.join(HERE, "console_client.py")
+CLIENT = os.path.join(HERE, "server_client.py")
 CONFIG = """
 receivers:
   otlp: {protocols: {grpc: {endpoint: "127.0.0.1:%(grpc)d"}, http: {endpoint: "127.0.0.1:%(http)d"}}}
