@@ -84,5 +84,7 @@ int ottl_path_resolve(const struct ottl_path_text *p, struct arena *arena, struc
 
 /* The number of an enum symbol ("SPAN_KIND_SERVER", "STATUS_CODE_ERROR", "SEVERITY_NUMBER_INFO" …); false when unknown. */
 bool ottl_enum_find(struct bytes symbol, int64_t *ret);
+/* The i-th symbol, NULL behind the last one: for suggestions. */
+const char *ottl_enum_symbol(size_t i);
 
 #endif

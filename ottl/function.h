@@ -32,6 +32,8 @@ enum ottl_param_kind {
     OTTL_P_ENUM,
     OTTL_P_LIST_OF_ANY,    /* [a, b, c]: each evaluated, arg->list */
     OTTL_P_LIST_OF_STRINGS,/* [..] of OTTL_P_STRING */
+    OTTL_P_LIST_OF_LITERAL_STRINGS, /* [..] of string constants: the values are in arg->literal, an OTTL_LIST of OTTL_STRING */
+    OTTL_P_LIST_OF_STRING_LIKE,     /* [..] of OTTL_P_STRING_LIKE, or one expression that gives a list; read it by ottl_arg_list() */
     OTTL_P_TARGET,         /* a path that is written (Setter) */
     OTTL_P_TARGET_MAP,     /* a path that is read as a map, edited and written back */
     OTTL_P_FUNCTION,       /* the name of a converter of one argument, for replace_pattern(…, function) */
@@ -73,6 +75,9 @@ struct ottl_function {
 int ottl_arg_value(const struct ottl_call *c, unsigned i, struct ottl_env *env, struct ottl_value *ret);
 /* The same for one element of a list argument. */
 int ottl_arg_element(const struct ottl_call *c, unsigned i, size_t element, struct ottl_env *env, struct ottl_value *ret);
+/* All elements of a list argument, evaluated and checked (nil where a StringLike is nil); however it was written. An optional argument
+ * not given: NULL. */
+int ottl_arg_list(const struct ottl_call *c, unsigned i, struct ottl_env *env, struct ottl_list **ret);
 /* Writes through a target argument. */
 int ottl_arg_set(const struct ottl_call *c, unsigned i, struct ottl_env *env, const struct ottl_value *v);
 

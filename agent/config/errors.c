@@ -1,8 +1,10 @@
-/* Collected mistakes, and the nearest word for a misspelt one. */
+/* Collected mistakes. */
 #include "agent/config/errors.h"
 
 #include <stdarg.h>
 #include <string.h>
+
+#include "agent/base/suggest.h"
 
 #define MAX_ERRORS 100
 
@@ -65,53 +67,11 @@ void cfg_errors_print(const struct cfg_errors *e, FILE *f)
         fprintf(f, "and %zu more\n", e->dropped);
 }
 
-#define WORD_MAX 48
-
-static unsigned min3(unsigned a, unsigned b, unsigned c)
-{
-    unsigned m = a < b ? a : b;
-    return m < c ? m : c;
-}
-
-/* Optimal string alignment: insertions, deletions, replacements, swaps of neighbours. */
-static unsigned distance(const char *a, size_t na, const char *b, size_t nb)
-{
-    unsigned rows[3][WORD_MAX + 1];
-    unsigned *before = rows[0], *last = rows[1], *now = rows[2];
-    for (size_t j = 0; j <= nb; j++)
-        last[j] = (unsigned)j;
-    for (size_t i = 1; i <= na; i++) {
-        now[0] = (unsigned)i;
-        for (size_t j = 1; j <= nb; j++) {
-            now[j] = min3(last[j] + 1, now[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-                before[j - 2] + 1 < now[j])
-                now[j] = before[j - 2] + 1;
-        }
-        unsigned *free_row = before;
-        before = last;
-        last = now;
-        now = free_row;
-    }
-    return last[nb];
-}
-
 const char *cfg_suggest(const char *word, const char *const *names)
 {
-    size_t n = strlen(word);
-    if (n < 2 || n > WORD_MAX)
-        return NULL;
-    unsigned best = (unsigned)(n < 5 ? 1 : n < 12 ? 2 : 3) + 1;
-    const char *found = NULL;
-    for (; *names; names++) {
-        size_t len = strlen(*names);
-        if (len > WORD_MAX)
-            continue;
-        unsigned d = distance(word, n, *names, len);
-        if (d < best) {
-            best = d;
-            found = *names;
-        }
-    }
-    return found;
+    struct suggest s;
+    suggest_init(&s, bytes_str(word));
+    for (; *names; names++)
+        suggest_offer(&s, bytes_str(*names));
+    return (const char *)s.best.data;
 }
