@@ -9,6 +9,7 @@ extern const struct component_type receiver_otlp;
 /* processors */
 extern const struct component_type processor_batch, processor_gym, processor_resource;
 /* connectors */
+extern const struct component_type connector_forward;
 /* exporters */
 extern const struct component_type exporter_console;
 extern const struct component_type exporter_debug;
@@ -30,6 +31,7 @@ const struct component_type *const component_types[] = {
     &processor_gym,
     &processor_resource,
     /* connectors */
+    &connector_forward,
     /* exporters */
     &exporter_console,
     &exporter_debug,
