@@ -54,7 +54,7 @@ struct ottl_map {
     size_t n, cap;
 };
 
-/* "string", "int64", "map" …: Go's names as the reference prints them in errors. */
+/* "string", "int64", "pcommon.Map" …: Go's names as the reference prints them in errors. */
 const char *ottl_kind_name(enum ottl_kind k);
 
 static inline struct ottl_value ottl_nil(void) { return (struct ottl_value){.kind = OTTL_NIL}; }
@@ -69,21 +69,23 @@ struct ottl_map *ottl_map_new(struct arena *a);
 int ottl_list_append(struct arena *a, struct ottl_list *l, struct ottl_value v); /* 0 or -ENOMEM */
 struct ottl_value *ottl_map_find(const struct ottl_map *m, struct bytes key);     /* NULL when absent */
 int ottl_map_put(struct arena *a, struct ottl_map *m, struct bytes key, struct ottl_value v); /* replaces or appends; 0 or -ENOMEM */
+int ottl_map_append(struct arena *a, struct ottl_map *m, struct bytes key, struct ottl_value v); /* without looking for the key */
 /* Removes the first of that name; the last entry takes its place, as in the reference. False when there is none. */
 bool ottl_map_remove(struct ottl_map *m, struct bytes key);
 
 /* A deep copy in `a`. 0 or -ENOMEM. */
 int ottl_value_copy(struct arena *a, const struct ottl_value *v, struct ottl_value *ret);
 /* From and to the bytes of an AnyValue (checked). The strings of the tree point into `any`. TIME, DURATION, ids and ITEMS are
- * not AnyValues: -EINVAL. Otherwise 0 or -ENOMEM. */
+ * not AnyValues, and lists and maps go OTLP_MAX_DEPTH deep at most: else -EINVAL. Otherwise 0 or -ENOMEM. */
 int ottl_value_decode(struct arena *a, struct bytes any, struct ottl_value *ret);
 int ottl_value_encode(const struct ottl_value *v, struct buf *out); /* appends the fields of the AnyValue */
 /* All KeyValue fields `number` of the message `msg` as a map; and appended as such fields. */
 int ottl_map_decode(struct arena *a, struct bytes msg, uint32_t number, struct ottl_map **ret);
 int ottl_map_encode(const struct ottl_map *m, uint32_t number, struct buf *out);
 
-/* The text that StringLike parameters and String() see: strings as they are, numbers, bools, bytes in hex, maps and lists as JSON
- * (keys sorted), ids in hex, times and durations as Go prints them. nil has none: *ret_nil. 0, -ENOMEM or -EINVAL. */
+/* The text that StringLike parameters and String() see: strings as they are, bytes in hex, everything else as Go's JSON: maps with
+ * sorted keys, bytes inside in base64, times in quotes, durations as nanoseconds, ids as lists of numbers. nil has none: *ret_nil.
+ * 0, -ENOMEM, or -EINVAL: not a number and infinities have no JSON. */
 int ottl_value_text(struct arena *a, const struct ottl_value *v, struct bytes *ret, bool *ret_nil);
 
 enum ottl_compare_op { OTTL_EQ, OTTL_NE, OTTL_LT, OTTL_LE, OTTL_GT, OTTL_GE };

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "agent/base/duration.h"
 #include "agent/config/errors.h"
 #include "agent/config/value.h"
 
@@ -102,9 +103,9 @@ void cfg_print(FILE *f, const struct cfg_field *fields, const void *bound, int i
 void cfg_print_docs(FILE *f, const struct cfg_field *fields);
 
 /* Go's time.ParseDuration: 0 or -EINVAL; ret in nanoseconds. */
-int cfg_parse_duration(const char *text, int64_t *ret_ns);
+static inline int cfg_parse_duration(const char *text, int64_t *ret_ns) { return duration_parse(text, ret_ns); }
 /* Go's Duration.String ("1h30m0s", "200ms", "0s"); at most 32 bytes with the NUL. */
-void cfg_format_duration(int64_t ns, char ret[32]);
+static inline void cfg_format_duration(int64_t ns, char ret[32]) { duration_text(ns, ret); }
 /* A component id "type[/name]" by the reference's rules: 0 or -EINVAL with the reason. */
 int cfg_parse_id(const char *text, struct err *reterr);
 /* The same id without the white space that may stand around its parts ("otlp / x"): `text` itself or a copy; NULL when out of memory. */

@@ -1,9 +1,14 @@
 /* Durations as Go reads and writes them. */
+#include "agent/base/duration.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 
-#include "agent/config/bind.h"
+#include "agent/base/cleanup.h"
 
 static const struct unit {
     const char *name;
@@ -75,7 +80,7 @@ static bool scan_part(const char **p, uint64_t *total)
     return *total <= (uint64_t)1 << 63;
 }
 
-int cfg_parse_duration(const char *text, int64_t *ret_ns)
+int duration_parse(const char *text, int64_t *ret_ns)
 {
     bool negative = *text == '-';
     const char *p = text + (*text == '-' || *text == '+');
@@ -109,7 +114,7 @@ static int format_decimal(char *ret, size_t size, uint64_t value, uint64_t unit)
     return n;
 }
 
-void cfg_format_duration(int64_t ns, char ret[32])
+void duration_text(int64_t ns, char ret[32])
 {
     uint64_t u = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
     char *p = ret;
