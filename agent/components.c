@@ -7,7 +7,8 @@ extern const struct component_type receiver_gym_memory;
 extern const struct component_type receiver_nop;
 extern const struct component_type receiver_otlp;
 /* processors */
-extern const struct component_type processor_batch, processor_gym, processor_resource;
+extern const struct component_type processor_attributes, processor_batch, processor_gym,
+    processor_resource;
 /* connectors */
 extern const struct component_type connector_forward;
 /* exporters */
@@ -27,6 +28,7 @@ const struct component_type *const component_types[] = {
     &receiver_nop,
     &receiver_otlp,
     /* processors */
+    &processor_attributes,
     &processor_batch,
     &processor_gym,
     &processor_resource,

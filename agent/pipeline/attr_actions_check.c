@@ -1,10 +1,9 @@
 /* Attribute actions: what their configuration may hold, and how it is compiled. */
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <strings.h>
 
-#include "agent/base/number.h"
+#include "agent/pipeline/any_config.h"
 #include "agent/pipeline/attr_actions_parts.h"
 
 static const char *const kind_names[] = {"insert", "update",  "upsert", "delete",
@@ -82,70 +81,6 @@ static bool is_unset(const struct cfg_value *v)
     return v && v->type == CFG_NULL && v->expanded;
 }
 
-/* ---- config values as AnyValues ---- */
-
-static int put_value(const struct place *at, const char *member, const struct cfg_value *v,
-                     struct buf *out);
-
-static int put_list(const struct place *at, const char *member, const struct cfg_value *v,
-                    struct buf *out)
-{
-    size_t whole, item;
-    int r = wire_begin(out, 5, &whole);
-    for (size_t i = 0; r == 0 && i < v->n; i++) {
-        r = wire_begin(out, 1, &item);
-        if (r == 0)
-            r = put_value(at, member, v->items[i], out);
-        if (r == 0)
-            r = wire_end(out, item);
-    }
-    return r < 0 ? r : wire_end(out, whole);
-}
-
-static int put_map(const struct place *at, const char *member, const struct cfg_value *v,
-                   struct buf *out)
-{
-    size_t whole, entry, value;
-    int r = wire_begin(out, 6, &whole);
-    for (size_t i = 0; r == 0 && i < v->n; i++) {
-        r = wire_begin(out, 1, &entry);
-        if (r == 0)
-            r = wire_put_str(out, 1, v->keys[i]);
-        if (r == 0)
-            r = wire_begin(out, 2, &value);
-        if (r == 0)
-            r = put_value(at, member, v->items[i], out);
-        if (r == 0)
-            r = wire_end(out, value);
-        if (r == 0)
-            r = wire_end(out, entry);
-    }
-    return r < 0 ? r : wire_end(out, whole);
-}
-
-static int put_value(const struct place *at, const char *member, const struct cfg_value *v,
-                     struct buf *out)
-{
-    struct any_value any = {ANY_EMPTY};
-    switch (v->type) {
-    case CFG_NULL: break;
-    case CFG_BOOL: any = (struct any_value){ANY_BOOL, .b = v->b}; break;
-    case CFG_INT: any = (struct any_value){ANY_INT, .i = v->i}; break;
-    case CFG_UINT: any = (struct any_value){ANY_INT, .i = (int64_t)v->u}; break;
-    case CFG_DOUBLE:
-        any = (struct any_value){ANY_DOUBLE, .d = isnan(v->d) ? number_nan() : v->d};
-        break;
-    case CFG_STRING:
-        any = (struct any_value){ANY_STRING, .bytes = bytes_of(v->text, v->text_len)};
-        break;
-    case CFG_TIMESTAMP:
-        return fail(at, member, "a time is no attribute value; put it in quotes to have a string");
-    case CFG_LIST: return put_list(at, member, v, out);
-    case CFG_MAP: return put_map(at, member, v, out);
-    }
-    return any_value_write(&any, out);
-}
-
 static int encode(const struct place *at, const char *member, const struct cfg_value *v,
                   struct buf **ret)
 {
@@ -154,9 +89,10 @@ static int encode(const struct place *at, const char *member, const struct cfg_v
     *ret = buf_new(0);
     if (!*ret)
         return -ENOMEM;
-    int r = put_value(at, member, v, *ret);
+    struct err why;
+    int r = any_config_write(v, *ret, &why);
     buf_shrink(*ret);
-    return r;
+    return r == -EINVAL ? fail(at, member, "%s", why.text) : r;
 }
 
 /* ---- rules ---- */
