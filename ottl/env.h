@@ -28,7 +28,8 @@ int ottl_context_find(struct bytes name);
 unsigned ottl_context_reach(enum ottl_context c);
 
 struct ottl_expr; /* ottl/function.h */
-struct ottl_item; /* one message under the cursor; ottl/item.h */
+struct ottl_item;  /* one message under the cursor; ottl/item.h */
+struct ottl_added; /* metrics that editors made; ottl/item.h */
 
 struct ottl_env {
     struct arena *arena;                         /* of this visit: everything a getter returns lives here */
@@ -36,6 +37,7 @@ struct ottl_env {
     enum ottl_context context;                   /* under the cursor */
     struct ottl_map *cache[OTTL_CONTEXT_COUNT];  /* <ctx>.cache; NULL until it is used */
     uint64_t event_index;                        /* spanevent.event_index */
+    struct ottl_added *added;                    /* NULL where no metric can be added */
     struct err *err;                             /* why the last call answered -EINVAL */
 };
 
