@@ -60,7 +60,7 @@ struct prom_entry {
 #define PROM_LABELS_MAX 10000 /* of one sample; more is an error */
 
 struct prom_parser;
-/* Reads `body`, which has to outlive the parser. NULL when out of memory. Memory: that of the longest line's labels, 48 bytes each, and of
+/* Reads `body`, which has to outlive the parser. NULL when out of memory. Memory: that of the longest line's labels, at most 64 bytes each, and of
  * its texts where they are escaped; charged. */
 struct prom_parser *prom_parser_new(enum prom_format format, struct bytes body);
 struct prom_parser *prom_parser_free(struct prom_parser *p); /* NULL ok; returns NULL */
@@ -74,9 +74,9 @@ int prom_parser_next(struct prom_parser *p, struct prom_entry *ret, struct err *
 /*
  * The labels of the sample that prom_parser_next() gave last, `__name__` among them, unescaped, valid UTF-8, no name empty (values may be).
  * `le` of histograms and `quantile` of summaries are written as OpenMetrics wants it ("1.0"), by the last TYPE line. Costs time:
- * who knows `raw` already need not ask. 0; -EINVAL with reterr as above for a name that is not UTF-8; -ENOMEM.
+ * who knows `raw` already need not ask. 0 or -ENOMEM.
  */
-int prom_parser_labels(struct prom_parser *p, struct prom_labels *ret, struct err *reterr);
+int prom_parser_labels(struct prom_parser *p, struct prom_labels *ret);
 /* The exemplar of that sample: 1, 0 = it has none, -ENOMEM. OpenMetrics only. */
 int prom_parser_exemplar(struct prom_parser *p, struct prom_exemplar *ret);
 

@@ -9,7 +9,7 @@
  *  - a series whose name extends that of a gauge family ("x_count" below "TYPE x gauge") is a metric of its own name.
  *
  * Memory between prom_mapper_begin() and prom_mapper_finish(): for every point 144 bytes and its encoded attributes (names and
- * values of its labels and about 10 bytes each), 16 bytes for every bucket or quantile, exemplars as they are encoded; charged.
+ * values of its labels and about 10 bytes each), 32 bytes for every bucket or quantile, exemplars as they are encoded; charged.
  * finish() makes the request from that, in a buffer of its own.
  */
 #ifndef MOTEL_RECEIVERS_PROMETHEUS_MAPPING_H

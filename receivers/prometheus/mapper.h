@@ -1,0 +1,112 @@
+/* Parts of the mapping: what a scrape consists of until it is written. All of it lives in the mapper's arena. */
+#ifndef MOTEL_RECEIVERS_PROMETHEUS_MAPPER_H
+#define MOTEL_RECEIVERS_PROMETHEUS_MAPPER_H
+
+#include "agent/base/arena.h"
+#include "receivers/prometheus/mapping.h"
+#include "receivers/prometheus/table.h"
+
+/* A bucket or a quantile. */
+struct part {
+    struct part *next;
+    double bound, value;
+    bool stale;
+};
+/* An Exemplar message. */
+struct kept_exemplar {
+    struct kept_exemplar *next;
+    struct bytes message;
+};
+
+/* A point in the making. */
+struct point {
+    struct prom_node node; /* by family and attributes */
+    struct point *next;    /* of the family, in the order of the page */
+    struct family *family;
+    struct bytes attributes; /* as fields of the point; what tells it from others of its family */
+    int64_t time_ms;
+    double created; /* seconds since 1970; 0 = unknown */
+    double value;   /* of numbers; the count of histograms and summaries */
+    double sum;
+    struct part *parts; /* newest first */
+    struct kept_exemplar *exemplars, **exemplars_end;
+    uint32_t nparts;
+    bool has_value, has_sum, stale;
+};
+
+enum point_kind { KIND_GAUGE, KIND_SUM, KIND_HISTOGRAM, KIND_SUMMARY };
+
+/* A metric. */
+struct family {
+    struct prom_node node; /* by scope and name */
+    struct family *next;
+    struct scope *scope;
+    struct bytes name;
+    const struct prom_family_info *info;
+    enum prom_type type; /* that of `info` when the family began */
+    enum point_kind kind;
+    struct point *points, **points_end;
+};
+
+struct scope {
+    struct prom_node node; /* by resource and identity */
+    struct scope *next;
+    struct resource *resource;
+    struct bytes identity;          /* its labels as fields of a scope's attributes; empty = the receiver's own scope */
+    struct bytes name, version, schema_url, attributes;
+    struct family *families, **families_end;
+};
+
+struct attribute {
+    struct attribute *next;
+    struct bytes key, value;
+};
+struct resource {
+    struct prom_node node; /* by job and instance */
+    struct resource *next;
+    struct bytes job, instance;
+    struct attribute *attributes, **attributes_end;
+    struct scope *scopes, **scopes_end;
+    struct scope *own_scope; /* NULL = no sample was in it yet */
+};
+
+struct prom_mapper {
+    const char *version;
+    const struct prom_origin *origin;
+    struct arena *arena;
+    struct resource *resources, **resources_end;
+    struct prom_table resource_table, scope_table, family_table, name_table, point_table;
+    struct resource *last_resource; /* of the sample before */
+    struct named *last_name;
+    struct buf *scratch;
+    struct prom_left_out left_out;
+};
+
+/* A copy in the arena; false when out of memory. */
+bool mapper_keep(struct prom_mapper *m, struct bytes b, struct bytes *ret);
+
+/* Appends a KeyValue with a string as field `number`. 0, -ENOMEM or -EMSGSIZE. */
+int map_put_attribute(struct buf *out, uint32_t number, struct bytes key, struct bytes value);
+
+/* ---- mapping_resource.c ---- */
+
+/* The resource of that job and instance, made when there is none. NULL when out of memory. */
+struct resource *map_resource(struct prom_mapper *m, struct bytes job, struct bytes instance);
+/* A resource attribute, in the place of one of that name. The texts are copied. 0 or -ENOMEM. */
+int map_resource_set(struct prom_mapper *m, struct resource *r, struct bytes key, struct bytes value);
+/* The scope that the otel_scope_* labels name. NULL when out of memory. */
+struct scope *map_scope(struct prom_mapper *m, struct resource *r, struct prom_labels labels);
+
+/* ---- mapping_family.c ---- */
+
+/* The family that the sample `name` belongs to. NULL when out of memory. */
+struct family *map_family(struct prom_mapper *m, struct scope *s, struct bytes name);
+
+/* ---- mapping_write.c ---- */
+
+/* The whole request. */
+int map_write(struct prom_mapper *m, struct buf *out, uint32_t *ret_points);
+/* Whether the point will be written: it has a value (a count). */
+bool map_point_complete(const struct point *p);
+
+#endif

@@ -1,0 +1,369 @@
+/* The samples of a scrape as an ExportMetricsServiceRequest,
+ * opentelemetry/proto/metrics/v1/metrics.proto. */
+#include <errno.h>
+#include <math.h>
+
+#include "proto/otlp_fields.h"
+#include "proto/wire.h"
+#include "receivers/prometheus/mapper.h"
+#include "receivers/prometheus/names.h"
+
+#define SCOPE                                                                                      \
+    "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver"
+
+enum { /* what proto/otlp_fields.h does not name */
+       REQUEST_RESOURCES = 1,
+       ENTRY_RESOURCE = 1,
+       ENTRY_SCOPES = 2,
+       ENTRY_SCOPE = 1,
+       ENTRY_RECORDS = 2,
+       ENTRY_SCHEMA_URL = 3,
+       TEMPORALITY_CUMULATIVE = 2,
+       FLAG_NO_RECORDED_VALUE = 1
+};
+
+/* Appending stops at the first failure. */
+struct writer {
+    struct prom_mapper *m;
+    struct buf *out;
+    uint32_t points;
+    int error;
+};
+
+static size_t begin(struct writer *w, uint32_t number)
+{
+    size_t mark = 0;
+    if (!w->error)
+        w->error = wire_begin(w->out, number, &mark);
+    return mark;
+}
+
+static void end(struct writer *w, size_t mark)
+{
+    if (!w->error)
+        w->error = wire_end(w->out, mark);
+}
+
+static void put_bytes(struct writer *w, uint32_t number, struct bytes b)
+{
+    if (!w->error && b.len)
+        w->error = wire_put_bytes(w->out, number, b);
+}
+
+static void put_uint(struct writer *w, uint32_t number, uint64_t v)
+{
+    if (!w->error)
+        w->error = wire_put_uint(w->out, number, v);
+}
+
+static void put_double(struct writer *w, uint32_t number, double v)
+{
+    if (!w->error)
+        w->error = wire_put_double(w->out, number, v);
+}
+
+/* Zero is left out. */
+static void put_fixed(struct writer *w, uint32_t number, uint64_t v)
+{
+    if (!w->error && v)
+        w->error = wire_put_fixed64(w->out, number, v);
+}
+
+static void put_fields(struct writer *w, struct bytes fields)
+{
+    if (!w->error && fields.len)
+        w->error = buf_append(w->out, fields.data, fields.len);
+}
+
+/* ---- points ---- */
+
+bool map_point_complete(const struct point *p)
+{
+    return p->has_value;
+}
+
+/* Seconds since 1970 in nanoseconds; 0 for what is no such time. */
+static uint64_t start_ns(double seconds)
+{
+    if (!(seconds > 0 && seconds < 1.8e10))
+        return 0;
+    const double whole = floor(seconds);
+    return (uint64_t)whole * 1000000000 + (uint64_t)((seconds - whole) * 1e9);
+}
+
+static void put_times(struct writer *w, const struct point *p)
+{
+    if (p->family->kind != KIND_GAUGE)
+        put_fixed(w, POINT_START, start_ns(p->created));
+    put_fixed(w, POINT_TIME, (uint64_t)p->time_ms * 1000000);
+}
+
+static void put_exemplars(struct writer *w, uint32_t number, const struct point *p)
+{
+    for (const struct kept_exemplar *e = p->exemplars; e; e = e->next)
+        put_bytes(w, number, e->message);
+}
+
+static void put_number(struct writer *w, const struct point *p)
+{
+    put_times(w, p);
+    if (!p->stale)
+        put_double(w, NUMBER_AS_DOUBLE, p->value);
+    put_exemplars(w, NUMBER_EXEMPLARS, p);
+    put_fields(w, p->attributes);
+    if (p->stale)
+        put_uint(w, NUMBER_FLAGS, FLAG_NO_RECORDED_VALUE);
+}
+
+/* ---- buckets and quantiles ---- */
+
+static int compare_parts(const void *a, const void *b)
+{
+    const struct part *x = *(struct part *const *)a, *y = *(struct part *const *)b;
+    return (x->bound > y->bound) - (x->bound < y->bound);
+}
+
+/* The parts of a point in the order of their bounds; of a point with a value, those that have one.
+ * The array is in the arena. */
+static size_t sorted_parts(struct writer *w, const struct point *p, struct part ***ret)
+{
+    size_t n = 0;
+    struct part **parts = arena_alloc(w->m->arena, ((size_t)p->nparts + 1) * sizeof(struct part *));
+    if (!parts) {
+        w->error = w->error ? w->error : -ENOMEM;
+        return 0;
+    }
+    for (struct part *part = p->parts; part; part = part->next)
+        if (p->stale || !part->stale)
+            parts[n++] = part;
+    qsort(parts, n, sizeof(struct part *), compare_parts);
+    *ret = parts;
+    return n;
+}
+
+/* A count that came as a double. */
+static uint64_t to_count(double v)
+{
+    return !(v > 0) ? 0 : v >= 0x1p64 ? UINT64_MAX : (uint64_t)v;
+}
+
+/* Keeps one part of each bound, with the highest value; without the one at +Inf. How many are left.
+ */
+static size_t merge_bounds(struct part **parts, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (isinf(parts[i]->bound) && parts[i]->bound > 0)
+            break;
+        if (kept && !(parts[kept - 1]->bound < parts[i]->bound)) {
+            if (parts[i]->value > parts[kept - 1]->value)
+                parts[kept - 1] = parts[i];
+            continue;
+        }
+        parts[kept++] = parts[i];
+    }
+    return kept;
+}
+
+static void put_packed(struct writer *w, uint64_t bits)
+{
+    uint8_t out[8];
+    for (int i = 0; i < 8; i++)
+        out[i] = (uint8_t)(bits >> (8 * i));
+    put_fields(w, bytes_of(out, sizeof(out)));
+}
+
+/* Differences of cumulative counts, made to rise from 0 to `count`; what is left is in the last
+ * bucket. */
+static void put_buckets(struct writer *w, struct part **parts, size_t n, uint64_t count)
+{
+    uint64_t before = 0;
+    size_t packed = begin(w, HISTOGRAM_BUCKETS);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t up_to = to_count(parts[i]->value);
+        up_to = up_to < before ? before : up_to > count ? count : up_to;
+        put_packed(w, up_to - before);
+        before = up_to;
+    }
+    put_packed(w, count - before);
+    end(w, packed);
+    if (n == 0)
+        return;
+    packed = begin(w, HISTOGRAM_BOUNDS);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bits;
+        memcpy(&bits, &parts[i]->bound, sizeof(bits));
+        put_packed(w, bits);
+    }
+    end(w, packed);
+}
+
+static void put_histogram(struct writer *w, const struct point *p)
+{
+    struct part **parts = NULL;
+    const size_t n = sorted_parts(w, p, &parts);
+    const uint64_t count = p->stale ? 0 : to_count(p->value);
+    put_times(w, p);
+    put_fixed(w, HISTOGRAM_COUNT, count);
+    if (p->has_sum && !p->stale)
+        put_double(w, HISTOGRAM_SUM, p->sum);
+    put_buckets(w, parts, merge_bounds(parts, n), count);
+    put_exemplars(w, HISTOGRAM_EXEMPLARS, p);
+    put_fields(w, p->attributes);
+    if (p->stale)
+        put_uint(w, HISTOGRAM_FLAGS, FLAG_NO_RECORDED_VALUE);
+}
+
+/* A double in a field without presence: zero (but not minus zero) is left out. */
+static void put_plain_double(struct writer *w, uint32_t number, double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof(bits));
+    put_fixed(w, number, bits);
+}
+
+static void put_summary(struct writer *w, const struct point *p)
+{
+    struct part **parts = NULL;
+    const size_t n = sorted_parts(w, p, &parts);
+    put_times(w, p);
+    if (!p->stale)
+        put_fixed(w, SUMMARY_COUNT, to_count(p->value));
+    if (p->has_sum && !p->stale)
+        put_plain_double(w, SUMMARY_SUM, p->sum);
+    for (size_t i = 0; i < n; i++) {
+        const size_t quantile = begin(w, SUMMARY_QUANTILES);
+        put_plain_double(w, QUANTILE_QUANTILE, parts[i]->bound);
+        if (!p->stale)
+            put_plain_double(w, QUANTILE_VALUE, parts[i]->value);
+        end(w, quantile);
+    }
+    put_fields(w, p->attributes);
+    if (p->stale)
+        put_uint(w, SUMMARY_FLAGS, FLAG_NO_RECORDED_VALUE);
+}
+
+/* ---- metrics ---- */
+
+static bool any_point(const struct family *f)
+{
+    for (const struct point *p = f->points; p; p = p->next)
+        if (map_point_complete(p))
+            return true;
+    return false;
+}
+
+static void put_points(struct writer *w, const struct family *f)
+{
+    for (const struct point *p = f->points; p && !w->error; p = p->next) {
+        if (!map_point_complete(p))
+            continue;
+        const size_t point = begin(w, DATA_POINTS);
+        switch (f->kind) {
+        case KIND_GAUGE:
+        case KIND_SUM: put_number(w, p); break;
+        case KIND_HISTOGRAM: put_histogram(w, p); break;
+        case KIND_SUMMARY: put_summary(w, p); break;
+        }
+        end(w, point);
+        w->points++;
+    }
+}
+
+static void put_data(struct writer *w, const struct family *f)
+{
+    static const uint32_t fields[] = {
+        [KIND_GAUGE] = METRIC_GAUGE,
+        [KIND_SUM] = METRIC_SUM,
+        [KIND_HISTOGRAM] = METRIC_HISTOGRAM,
+        [KIND_SUMMARY] = METRIC_SUMMARY,
+    };
+    const size_t data = begin(w, fields[f->kind]);
+    put_points(w, f);
+    if (f->kind == KIND_SUM || f->kind == KIND_HISTOGRAM)
+        put_uint(w, DATA_TEMPORALITY, TEMPORALITY_CUMULATIVE);
+    if (f->type == PROM_COUNTER)
+        put_uint(w, DATA_MONOTONIC, 1);
+    end(w, data);
+}
+
+static void put_unit(struct writer *w, struct bytes unit)
+{
+    struct buf *text = w->m->scratch;
+    buf_truncate(text, 0);
+    if (!w->error && unit.len)
+        w->error = unit_to_ucum(unit, text);
+    put_bytes(w, METRIC_UNIT, buf_bytes(text));
+}
+
+static void put_metric(struct writer *w, const struct family *f)
+{
+    const struct prom_family_info *info = f->info;
+    const size_t metric = begin(w, ENTRY_RECORDS);
+    put_bytes(w, METRIC_NAME,
+              w->m->origin->trim_suffixes
+                  ? name_trim_type_and_unit(f->name, f->kind == KIND_SUM, info->unit)
+                  : f->name);
+    put_bytes(w, METRIC_DESCRIPTION, info->help);
+    put_unit(w, info->unit);
+    put_data(w, f);
+    if (!w->error)
+        w->error = map_put_attribute(w->out, METRIC_METADATA, bytes_str("prometheus.type"),
+                                     bytes_str(prom_type_name(f->type)));
+    end(w, metric);
+}
+
+/* ---- scopes and resources ---- */
+
+static bool any_metric(const struct scope *s)
+{
+    for (const struct family *f = s->families; f; f = f->next)
+        if (any_point(f))
+            return true;
+    return false;
+}
+
+static void put_scope(struct writer *w, const struct scope *s)
+{
+    const bool own = s->identity.len == 0;
+    const size_t entry = begin(w, ENTRY_SCOPES), scope = begin(w, ENTRY_SCOPE);
+    put_bytes(w, SCOPE_NAME, own ? bytes_str(SCOPE) : s->name);
+    put_bytes(w, SCOPE_VERSION, own ? bytes_str(w->m->version) : s->version);
+    put_fields(w, s->attributes);
+    end(w, scope);
+    for (const struct family *f = s->families; f && !w->error; f = f->next)
+        if (any_point(f))
+            put_metric(w, f);
+    put_bytes(w, ENTRY_SCHEMA_URL, s->schema_url);
+    end(w, entry);
+}
+
+static bool any_scope(const struct resource *r)
+{
+    for (const struct scope *s = r->scopes; s; s = s->next)
+        if (any_metric(s))
+            return true;
+    return false;
+}
+
+static void put_resource(struct writer *w, const struct resource *r)
+{
+    const size_t entry = begin(w, REQUEST_RESOURCES), resource = begin(w, ENTRY_RESOURCE);
+    for (const struct attribute *a = r->attributes; a && !w->error; a = a->next)
+        w->error = map_put_attribute(w->out, RESOURCE_ATTRIBUTES, a->key, a->value);
+    end(w, resource);
+    for (const struct scope *s = r->scopes; s && !w->error; s = s->next)
+        if (any_metric(s))
+            put_scope(w, s);
+    end(w, entry);
+}
+
+int map_write(struct prom_mapper *m, struct buf *out, uint32_t *ret_points)
+{
+    struct writer w = {.m = m, .out = out};
+    for (const struct resource *r = m->resources; r && !w.error; r = r->next)
+        if (any_scope(r))
+            put_resource(&w, r);
+    *ret_points = w.error ? 0 : w.points;
+    return w.error;
+}
