@@ -34,8 +34,8 @@ enum ottl_param_kind {
     OTTL_P_LIST_OF_STRINGS,/* [..] of OTTL_P_STRING */
     OTTL_P_LIST_OF_LITERAL_STRINGS, /* [..] of string constants: the values are in arg->literal, an OTTL_LIST of OTTL_STRING */
     OTTL_P_LIST_OF_STRING_LIKE,     /* [..] of OTTL_P_STRING_LIKE, or one expression that gives a list; read it by ottl_arg_list() */
-    OTTL_P_TARGET,         /* a path that is written (Setter) */
-    OTTL_P_TARGET_MAP,     /* a path that is read as a map, edited and written back */
+    OTTL_P_TARGET,         /* a path that is written by ottl_arg_set(); ottl_arg_value() reads it as it is */
+    OTTL_P_TARGET_MAP,     /* the same, and ottl_arg_value() wants a map */
     OTTL_P_FUNCTION,       /* the name of a converter of one argument, for replace_pattern(…, function) */
 };
 struct ottl_param {
@@ -45,7 +45,7 @@ struct ottl_param {
 };
 struct ottl_arg {
     bool given;
-    const struct ottl_expr *expr;        /* evaluated kinds */
+    const struct ottl_expr *expr;        /* evaluated kinds; NULL: the value is `literal` (a converter called by a function) */
     struct ottl_value literal;           /* literal kinds, enums */
     const struct ottl_expr *const *list; /* LIST_OF_* */
     size_t nlist;
