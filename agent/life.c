@@ -362,7 +362,7 @@ static int stop(struct life *life, int signal)
     host_set_stopping(life->host, true);
     graph_stop(life->graph, deadline);
     reap_retired(life, true);
-    summary_log(life->host);
+    summary_tell(life->host, life->loaded.service, &life->loaded.motel);
     if (life->link)
         job_tell_done(life->link, life->host);
     log_info(NULL, "Shutdown complete.");

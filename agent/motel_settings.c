@@ -27,6 +27,13 @@ const struct cfg_field motel_fields[] = {
      .kind = BIND_OCTAL,
      CFG_AT(struct motel_settings, file_mode),
      .help = "Permissions of files that exporters create, such as \"0600\"; the umask applies."},
+    {.key = "summary",
+     .kind = BIND_STRING,
+     CFG_AT(struct motel_settings, summary),
+     .def = "",
+     .help = "File for the summary of the run; none = no file. Without it summary.json beside the "
+             "file of "
+             "the first file exporter, if there is one."},
     {0}};
 
 const struct cfg_field *motel_setting_of_flag(const char *name)

@@ -32,6 +32,12 @@ int64_t metric_value(const struct metric *m);
  * metric_unobserve() removes all of `ctx` and waits for a reader; call it before what is read goes away, holding no lock that read takes. */
 void metric_observe(struct host *h, const char *name, const char *help, const char *labels, int64_t (*read)(void *ctx), void *ctx);
 void metric_unobserve(struct host *h, void *ctx);
+/* Calls see() for every counter and gauge that is not read from elsewhere, in the order of the page. It must not make or read metrics. */
+void metrics_each(struct host *h, void (*see)(void *ctx, const char *name, const char *labels, int64_t value), void *ctx);
+/* The value of label `name` in `labels` as metric_label() makes them, cut at the size of `ret`; false and "" when it is not there. */
+bool metric_label_value(const char *labels, const char *name, char *ret, size_t size);
+/* Nanoseconds since the host was made. */
+uint64_t metrics_age_ns(struct host *h);
 /* The whole page (text/plain; version=0.0.4). */
 int metrics_render(struct host *h, struct buf *out);
 /* Accepted / refused / failed counters of a receiver for one signal and transport ("grpc", "http"). */
@@ -59,6 +65,7 @@ struct motel_settings {
     bool redact;
     int64_t shutdown_timeout_ns;
     int64_t file_mode; /* of files that exporters create; -1 = their own default */
+    const char *summary; /* where the summary of the run goes; "" = beside the first file exporter's file; "none" */
 };
 const struct motel_settings *host_settings(const struct host *h);
 

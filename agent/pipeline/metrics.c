@@ -269,6 +269,54 @@ void metric_unobserve(struct host *h, void *ctx)
     pthread_mutex_unlock(&all->lock);
 }
 
+void metrics_each(struct host *h,
+                  void (*see)(void *ctx, const char *name, const char *labels, int64_t value),
+                  void *ctx)
+{
+    struct metrics *all = host_metrics(h);
+    pthread_mutex_lock(&all->lock);
+    for (const struct family *f = all->families; f; f = f->next)
+        for (const struct metric *m = f->metrics; m; m = m->next)
+            if (!m->read && !m->buckets)
+                see(ctx, f->name, m->labels, metric_value(m));
+    pthread_mutex_unlock(&all->lock);
+}
+
+/* Undoes the escapes of metric_label(); returns what is behind the closing quote. */
+static const char *read_label(const char *s, char *ret, size_t size)
+{
+    size_t n = 0;
+    for (; *s && *s != '"'; s++) {
+        const bool escaped = *s == '\\' && s[1];
+        s += escaped;
+        if (n + 1 < size)
+            ret[n++] = escaped && *s == 'n' ? '\n' : *s;
+    }
+    ret[n] = '\0';
+    return *s ? s + 1 : s;
+}
+
+bool metric_label_value(const char *labels, const char *name, char *ret, size_t size)
+{
+    const size_t len = strlen(name);
+    for (const char *s = labels; *s; s += *s == ',') {
+        const bool found = strncmp(s, name, len) == 0 && s[len] == '=';
+        const char *quote = strchr(s, '"');
+        if (!quote)
+            break;
+        s = read_label(quote + 1, ret, size);
+        if (found)
+            return true;
+    }
+    *ret = '\0';
+    return false;
+}
+
+uint64_t metrics_age_ns(struct host *h)
+{
+    return clock_now_ns() - host_metrics(h)->start_ns;
+}
+
 static int put_header(struct buf *out, const char *name, const char *help, const char *type)
 {
     return buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
