@@ -10,7 +10,7 @@ extern const struct component_type receiver_otlp;
 extern const struct component_type processor_attributes, processor_batch, processor_gym,
     processor_resource;
 /* connectors */
-extern const struct component_type connector_forward;
+extern const struct component_type connector_forward, connector_span_metrics;
 /* exporters */
 extern const struct component_type exporter_console;
 extern const struct component_type exporter_debug;
@@ -34,6 +34,7 @@ const struct component_type *const component_types[] = {
     &processor_resource,
     /* connectors */
     &connector_forward,
+    &connector_span_metrics,
     /* exporters */
     &exporter_console,
     &exporter_debug,

@@ -1,0 +1,355 @@
+#include "connectors/span_metrics/encode.h"
+
+#include <errno.h>
+
+#include "agent/base/clock.h"
+#include "proto/otlp_fields.h"
+#include "proto/schema.h"
+#include "proto/wire.h"
+
+#define SCOPE "spanmetricsconnector"
+#define SEGMENT_BYTES (256u << 10) /* a fuller one takes no more resources */
+
+enum { DELTA = 1, CUMULATIVE = 2 };
+
+/* Packed fields are copied as they are in memory. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "bucket counts and bounds");
+
+/* Appending stops at the first failure. */
+struct writer {
+    const struct encoding *e;
+    struct buf *out;
+    struct buf **segs; /* full ones */
+    unsigned nsegs, cap;
+    uint64_t records;
+    int error;
+};
+
+/* ---- primitives ---- */
+
+static size_t begin(struct writer *w, uint32_t number)
+{
+    size_t mark = 0;
+    if (!w->error)
+        w->error = wire_begin(w->out, number, &mark);
+    return mark;
+}
+
+static void end(struct writer *w, size_t mark)
+{
+    if (!w->error)
+        w->error = wire_end(w->out, mark);
+}
+
+static void put_uint(struct writer *w, uint32_t number, uint64_t v)
+{
+    if (!w->error)
+        w->error = wire_put_uint(w->out, number, v);
+}
+
+static void put_fixed(struct writer *w, uint32_t number, uint64_t v)
+{
+    if (!w->error)
+        w->error = wire_put_fixed64(w->out, number, v);
+}
+
+static void put_double(struct writer *w, uint32_t number, double v)
+{
+    if (!w->error)
+        w->error = wire_put_double(w->out, number, v);
+}
+
+static void put_bytes(struct writer *w, uint32_t number, struct bytes b)
+{
+    if (!w->error)
+        w->error = wire_put_bytes(w->out, number, b);
+}
+
+static uint64_t zigzag(int32_t v)
+{
+    return ((uint32_t)v << 1) ^ (uint32_t)(v >> 31);
+}
+
+/* ---- data points ---- */
+
+/* The stored attributes are fields 7; other kinds of points have them in another one, also
+ * below 16. */
+static void put_attributes(struct writer *w, uint32_t number, const struct series *s)
+{
+    const struct bytes stored = series_attributes(s);
+    if (w->error || (w->error = buf_reserve(w->out, stored.len)) < 0)
+        return;
+    uint8_t *p = buf_tail(w->out), *const limit = p + stored.len;
+    memcpy(p, stored.data, stored.len);
+    buf_commit(w->out, stored.len);
+    while (p < limit) {
+        *p++ = (uint8_t)(number << 3 | WIRE_LEN);
+        uint64_t len = 0;
+        for (unsigned shift = 0;; shift += 7) {
+            const uint8_t byte = *p++;
+            len |= (uint64_t)(byte & 0x7f) << shift;
+            if (byte < 0x80)
+                break;
+        }
+        p += len;
+    }
+}
+
+static void put_exemplars(struct writer *w, uint32_t number, const struct series *s)
+{
+    for (uint32_t i = 0; i < s->nexemplars; i++) {
+        const struct exemplar *x = &s->exemplars[i];
+        const size_t mark = begin(w, number);
+        put_fixed(w, EXEMPLAR_TIME, w->e->time_ns);
+        put_double(w, EXEMPLAR_AS_DOUBLE, x->value);
+        put_bytes(w, EXEMPLAR_SPAN_ID, bytes_of(x->span_id, sizeof(x->span_id)));
+        put_bytes(w, EXEMPLAR_TRACE_ID, bytes_of(x->trace_id, sizeof(x->trace_id)));
+        end(w, mark);
+    }
+}
+
+/* Two points of one series are apart also for who counts in milliseconds. */
+static uint64_t time_of(const struct writer *w, const struct series *s)
+{
+    const uint64_t after_zero = s->start_ns + NS_PER_MS;
+    if (w->e->counts == COUNTS_ZERO_ONLY)
+        return s->start_ns;
+    if (w->e->counts == COUNTS_REAL && !s->exported && after_zero > w->e->time_ns)
+        return after_zero;
+    return w->e->time_ns;
+}
+
+static void put_times(struct writer *w, const struct resource *r, const struct series *s)
+{
+    uint64_t last_ns = w->e->delta ? stamps_get(w->e->stamps, r->hash, s->hash) : 0;
+    put_fixed(w, POINT_START, last_ns ? last_ns : s->start_ns);
+    put_fixed(w, POINT_TIME, time_of(w, s));
+    w->records++;
+}
+
+static void put_count(struct writer *w, const struct resource *r, const struct series *s)
+{
+    const bool zero = !w->e->delta && !s->exported && w->e->counts != COUNTS_REAL;
+    const size_t point = begin(w, DATA_POINTS);
+    put_attributes(w, NUMBER_ATTRIBUTES, s);
+    put_times(w, r, s);
+    put_fixed(w, NUMBER_AS_INT, zero ? 0 : s->count);
+    if (w->e->counts != COUNTS_ZERO_ONLY)
+        put_exemplars(w, NUMBER_EXEMPLARS, s);
+    end(w, point);
+}
+
+static void put_explicit(struct writer *w, const struct resource *r, const struct series *s,
+                         const struct series_shape *shape)
+{
+    const size_t point = begin(w, DATA_POINTS);
+    put_attributes(w, HISTOGRAM_ATTRIBUTES, s);
+    put_times(w, r, s);
+    put_fixed(w, HISTOGRAM_COUNT, s->count);
+    put_double(w, HISTOGRAM_SUM, s->sum);
+    put_bytes(w, HISTOGRAM_BUCKETS, bytes_of(s->buckets, s->nbuckets * sizeof(s->buckets[0])));
+    if (shape->nbounds)
+        put_bytes(w, HISTOGRAM_BOUNDS,
+                  bytes_of(shape->bounds, shape->nbounds * sizeof(shape->bounds[0])));
+    put_exemplars(w, HISTOGRAM_EXEMPLARS, s);
+    end(w, point);
+}
+
+static void put_positive(struct writer *w, const struct exponential *x)
+{
+    const size_t buckets = begin(w, EXPONENTIAL_POSITIVE);
+    if (x->n) {
+        put_uint(w, BUCKETS_OFFSET, zigzag(x->first));
+        const size_t counts = begin(w, BUCKETS_COUNTS);
+        for (uint32_t i = 0; i < x->n && !w->error; i++)
+            w->error = wire_put_varint(w->out, x->counts[i]);
+        end(w, counts);
+    }
+    end(w, buckets);
+}
+
+static void put_exponential(struct writer *w, const struct resource *r, const struct series *s)
+{
+    const struct exponential *x = s->exponential;
+    const size_t point = begin(w, DATA_POINTS);
+    put_attributes(w, EXPONENTIAL_ATTRIBUTES, s);
+    put_times(w, r, s);
+    put_fixed(w, EXPONENTIAL_COUNT, s->count);
+    put_double(w, EXPONENTIAL_SUM, s->sum);
+    put_uint(w, EXPONENTIAL_SCALE, zigzag(x->n ? x->scale : 0));
+    put_fixed(w, EXPONENTIAL_ZERO_COUNT, x->zeros);
+    put_positive(w, x);
+    end(w, begin(w, EXPONENTIAL_NEGATIVE));
+    put_exemplars(w, EXPONENTIAL_EXEMPLARS, s);
+    put_double(w, EXPONENTIAL_MIN, x->lowest);
+    put_double(w, EXPONENTIAL_MAX, x->highest);
+    end(w, point);
+}
+
+/* ---- metrics ---- */
+
+static void put_text(struct writer *w, const char *text)
+{
+    if (!w->error)
+        w->error = buf_append_str(w->out, text);
+}
+
+static void put_name(struct writer *w, const char *name)
+{
+    const char *space = w->e->config->name_space;
+    const size_t mark = begin(w, METRIC_NAME);
+    put_text(w, space);
+    put_text(w, *space ? "." : "");
+    put_text(w, name);
+    end(w, mark);
+}
+
+static uint64_t temporality(const struct writer *w)
+{
+    return w->e->delta ? DELTA : CUMULATIVE;
+}
+
+static bool any_new(const struct series_set *set)
+{
+    for (const struct series *s = set->first; s; s = s->next)
+        if (!s->exported)
+            return true;
+    return false;
+}
+
+static void put_sum(struct writer *w, const char *name, const struct resource *r,
+                    const struct series_set *set)
+{
+    const bool only_new = w->e->counts == COUNTS_ZERO_ONLY;
+    if (only_new && !any_new(set))
+        return;
+    const size_t metric = begin(w, ENTRY_ITEMS);
+    put_name(w, name);
+    const size_t data = begin(w, METRIC_SUM);
+    for (const struct series *s = set->first; s; s = s->next)
+        if (!only_new || !s->exported)
+            put_count(w, r, s);
+    put_uint(w, DATA_TEMPORALITY, temporality(w));
+    put_uint(w, DATA_MONOTONIC, true);
+    end(w, data);
+    end(w, metric);
+}
+
+static void put_durations(struct writer *w, const struct resource *r,
+                          const struct series_shape *shape)
+{
+    const struct series_set *set = w->e->histogram_in_sums ? &r->sums : &r->histograms;
+    const bool exponential = shape->histogram == HISTOGRAM_EXPONENTIAL;
+    const size_t metric = begin(w, ENTRY_ITEMS);
+    put_name(w, "duration");
+    put_bytes(w, METRIC_UNIT, bytes_str(w->e->config->histogram.unit == UNIT_S ? "s" : "ms"));
+    const size_t data = begin(w, exponential ? METRIC_EXPONENTIAL : METRIC_HISTOGRAM);
+    for (const struct series *s = set->first; s; s = s->next)
+        if (exponential)
+            put_exponential(w, r, s);
+        else
+            put_explicit(w, r, s, shape);
+    put_uint(w, DATA_TEMPORALITY, temporality(w));
+    end(w, data);
+    end(w, metric);
+}
+
+/* ---- resources ---- */
+
+static void put_resource_attributes(struct writer *w, struct bytes raw)
+{
+    struct wire_reader attributes = wire_reader(raw);
+    struct bytes kv;
+    const size_t mark = begin(w, ENTRY_HEAD);
+    while (wire_each(&attributes, RESOURCE_ATTRIBUTES, &kv))
+        put_bytes(w, RESOURCE_ATTRIBUTES, kv);
+    end(w, mark);
+}
+
+static void put_metrics(struct writer *w, const struct resource *r,
+                        const struct series_shape *shape)
+{
+    const size_t scope = begin(w, ENTRY_HEAD);
+    put_bytes(w, SCOPE_NAME, bytes_str(SCOPE));
+    end(w, scope);
+    put_sum(w, "calls", r, &r->sums);
+    if (shape->histogram != HISTOGRAM_NONE && w->e->counts != COUNTS_ZERO_ONLY)
+        put_durations(w, r, shape);
+    if (w->e->config->events.enabled)
+        put_sum(w, "events", r, &r->events);
+}
+
+static void put_resource(struct writer *w, const struct resource *r,
+                         const struct series_shape *shape)
+{
+    if (w->e->counts == COUNTS_ZERO_ONLY && !any_new(&r->sums) && !any_new(&r->events))
+        return;
+    const size_t entry = begin(w, OTLP_ENTRIES);
+    put_resource_attributes(w, r->raw);
+    const size_t scope = begin(w, ENTRY_ITEMS);
+    put_metrics(w, r, shape);
+    end(w, scope);
+    end(w, entry);
+}
+
+/* ---- segments ---- */
+
+static void finish_segment(struct writer *w)
+{
+    if (w->nsegs == w->cap) {
+        const unsigned cap = w->cap ? 2 * w->cap : 8;
+        struct buf **segs = realloc(w->segs, cap * sizeof(struct buf *));
+        if (!segs) {
+            w->error = -ENOMEM;
+            return;
+        }
+        w->segs = segs;
+        w->cap = cap;
+    }
+    w->segs[w->nsegs++] = w->out;
+    w->out = NULL;
+}
+
+static void next_segment(struct writer *w)
+{
+    if (w->error || w->out->len < SEGMENT_BYTES)
+        return;
+    finish_segment(w);
+    if (!w->error && !(w->out = buf_new(0)))
+        w->error = -ENOMEM;
+}
+
+static void put_list(struct writer *w, const struct resource_list *l,
+                     const struct series_shape *shape)
+{
+    for (const struct resource *r = l->oldest; r && !w->error; r = r->newer) {
+        put_resource(w, r, shape);
+        next_segment(w);
+    }
+}
+
+static struct batch *finish(struct writer *w)
+{
+    struct batch *b = NULL;
+    if (!w->error)
+        finish_segment(w);
+    if (!w->error) {
+        b = batch_new(SIGNAL_METRICS, w->segs, w->nsegs, (uint32_t)w->records);
+        w->nsegs = 0;
+    }
+    while (w->nsegs)
+        buf_unref(w->segs[--w->nsegs]);
+    buf_unref(w->out);
+    free(w->segs);
+    return b;
+}
+
+struct batch *encode_metrics(const struct encoding *e, const struct resources *r,
+                             const struct series_shape *shape)
+{
+    struct writer w = {.e = e, .out = buf_new(0)};
+    w.error = w.out ? 0 : -ENOMEM;
+    put_list(&w, &r->used, shape);
+    put_list(&w, &r->aside, shape);
+    return finish(&w);
+}

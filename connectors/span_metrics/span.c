@@ -1,0 +1,50 @@
+#include "connectors/span_metrics/span.h"
+
+#include <errno.h>
+
+#include "proto/otlp_fields.h"
+
+static uint32_t at_most(uint64_t value, uint32_t last)
+{
+    return value <= last ? (uint32_t)value : last + 1;
+}
+
+int span_read(struct bytes msg, struct span *ret, struct attributes *attributes)
+{
+    struct wire_reader r = wire_reader(msg);
+    struct wire_field f;
+    *ret = (struct span){.name = bytes_str("")};
+    while (wire_next(&r, &f) > 0)
+        switch (f.number) {
+        case SPAN_TRACE_ID: ret->trace_id = f.bytes; break;
+        case SPAN_ID: ret->span_id = f.bytes; break;
+        case SPAN_TRACE_STATE: ret->tracestate = f.bytes; break;
+        case SPAN_NAME: ret->name = f.bytes; break;
+        case SPAN_KIND: ret->kind = at_most(f.value, SPAN_KIND_LAST); break;
+        case SPAN_START: ret->start_ns = f.value; break;
+        case SPAN_END: ret->end_ns = f.value; break;
+        case SPAN_STATUS:
+            ret->status = at_most(wire_uint(f.bytes, STATUS_CODE), SPAN_STATUS_LAST);
+            break;
+        case SPAN_ATTRIBUTES:
+            if (attributes && attributes_add_kv(attributes, f.bytes) < 0)
+                return -ENOMEM;
+            break;
+        default: break;
+        }
+    return 0;
+}
+
+const char *span_kind_name(uint32_t kind)
+{
+    static const char *const names[] = {"SPAN_KIND_UNSPECIFIED", "SPAN_KIND_INTERNAL",
+                                        "SPAN_KIND_SERVER",      "SPAN_KIND_CLIENT",
+                                        "SPAN_KIND_PRODUCER",    "SPAN_KIND_CONSUMER"};
+    return kind <= SPAN_KIND_LAST ? names[kind] : "";
+}
+
+const char *span_status_name(uint32_t status)
+{
+    static const char *const names[] = {"STATUS_CODE_UNSET", "STATUS_CODE_OK", "STATUS_CODE_ERROR"};
+    return status <= SPAN_STATUS_LAST ? names[status] : "";
+}
