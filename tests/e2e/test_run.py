@@ -84,6 +84,17 @@ def got(sink, signal_name):
     return [r for name, m in sink.messages() if name == signal_name for r in records(name, m)]
 
 
+def objects(text):
+    """The JSON objects that begin at the begin of a line, as Python reads them."""
+    decoder, at = json.JSONDecoder(), 0
+    while (found := re.compile(r"^\{", re.M).search(text, at)):
+        try:
+            value, at = decoder.raw_decode(text, found.start())
+            yield value
+        except ValueError:
+            at = found.end()
+
+
 # ---- the real thing ----
 
 @pytest.mark.parametrize("form", ["line", "indent"])
@@ -106,6 +117,34 @@ def test_a_program_that_prints_its_telemetry(form, config, grpc_sink):
     # The same spans that were printed.
     assert {s.span_id.hex() for _, _, s in spans} == set(re.findall(r'"span_id": "0x(\w{16})"', done.stdout.decode())) - {"0" * 16} - \
         {h for h in re.findall(r'"trace_id": "0x0{32}", "span_id": "0x(\w{16})"', done.stdout.decode())}
+
+
+@pytest.mark.parametrize("form", ["line", "indent"])
+def test_to_a_reference_collector(form, config, reference):
+    """What arrives there is what was printed: ids, names, times, values."""
+    port = free_port()
+    backend = reference(f"""
+receivers: {{otlp: {{protocols: {{grpc: {{endpoint: 127.0.0.1:{port}}}}}}}}}
+exporters: {{file: {{path: out.jsonl}}}}
+service:
+  telemetry: {{metrics: {{level: none}}}}
+  pipelines: {{traces: &all {{receivers: [otlp], exporters: [file]}}, metrics: *all, logs: *all}}
+""", wait_ports=[port])
+    path, _ = config(port)
+    done = run("--config", path, "--", sys.executable, CLIENT, form, 20, 3, env={"SLURM_JOB_ID": "4711"}, text=True)
+    assert (done.returncode, done.stderr.count("INFO")) == (3, 2)
+    assert backend.stop() == 0
+    entries = {k: [e for line in backend.json_lines("out.jsonl") for e in line.get(f"resource{k}", ())] for k in ("Spans", "Metrics", "Logs")}
+    for e in sum(entries.values(), []):
+        attributes = {a["key"]: a["value"].get("stringValue") for a in e["resource"]["attributes"]}
+        assert (attributes["nemo.run.id"], attributes["nemo.gym.service_group"]) == ("4711", "nemo-gym")
+    spans = {(s["traceId"], s["spanId"], s.get("parentSpanId", "") or None, s["name"]) for e in entries["Spans"] for c in e["scopeSpans"] for s in c["spans"]}
+    logs = {(r.get("traceId", ""), r.get("spanId", ""), r["body"]["stringValue"]) for e in entries["Logs"] for c in e["scopeLogs"] for r in c["logRecords"]}
+    points = [(m["name"], p["asInt"]) for e in entries["Metrics"] for c in e["scopeMetrics"] for m in c["metrics"] for p in m["sum"]["dataPoints"]]
+    printed = list(objects(done.stdout))
+    assert len(spans) == 40 and len(logs) == 20 and points == [("requests", "20")]
+    assert spans == {(o["context"]["trace_id"][2:], o["context"]["span_id"][2:], (o["parent_id"] or "0x")[2:] or None, o["name"]) for o in printed if "context" in o}
+    assert logs == {(o["trace_id"][2:].strip("0") and o["trace_id"][2:], o["span_id"][2:].strip("0") and o["span_id"][2:], o["body"]) for o in printed if "observed_timestamp" in o}
 
 
 def test_a_program_that_exports(config, grpc_sink):
