@@ -1,4 +1,4 @@
-/* motel run --help, motel replay --help, motel report --help */
+/* motel run --help, motel replay --help, motel report --help, motel explain --help */
 #include "agent/commands.h"
 
 static const char run_help[] =
@@ -94,12 +94,28 @@ static const char replay_help[] =
     "      --header Authorization=\"Bearer $TOKEN\" --set-resource run_id=rerun-7\n"
     "  motel replay server.log --to traces.jsonl       console telemetry to OTLP/JSON\n";
 
+static const char explain_help[] =
+    "motel explain --gym-config FILE          what counts of a NeMo Gym config's telemetry: block\n"
+    "\n"
+    "Says of every field of the block its value and where that came from: the file with line and\n"
+    "column, a variable (NEMO_GYM_OTEL_*, NEMO_LENS_*, OTEL_*; they win over the file), or the\n"
+    "default. Mistakes are named with their place. Nothing is started. motel print-config\n"
+    "--gym-config FILE shows the pipeline that becomes of it.\n"
+    "\n"
+    "  --gym-config FILE    may be repeated: the blocks are merged in order\n"
+    "\n"
+    "Exit codes: 0; 1 a mistake in the block, in a variable or on the command line.\n"
+    "\n"
+    "  motel explain --gym-config gym.yaml\n"
+    "  NEMO_GYM_OTEL_EXPORTER=console motel explain --gym-config gym.yaml\n";
+
 bool command_help_of(FILE *f, enum command topic)
 {
-    const char *text = topic == COMMAND_JOB      ? run_help
-                       : topic == COMMAND_REPORT ? report_help
-                       : topic == COMMAND_REPLAY ? replay_help
-                                                 : NULL;
+    const char *text = topic == COMMAND_JOB       ? run_help
+                       : topic == COMMAND_REPORT  ? report_help
+                       : topic == COMMAND_REPLAY  ? replay_help
+                       : topic == COMMAND_EXPLAIN ? explain_help
+                                                  : NULL;
     if (text)
         fputs(text, f);
     return text != NULL;

@@ -98,6 +98,15 @@ static int set_up_zstd(struct input *in, struct err *reterr)
     return 0;
 }
 
+bool input_is_folder(const char *path, struct err *reterr)
+{
+    struct stat st;
+    if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+        return false;
+    err_set(reterr, -EISDIR, "%s: is a directory; name the files in it: %s/*", path, path);
+    return true;
+}
+
 int input_open(const char *path, struct input **ret, struct err *reterr)
 {
     const bool is_stdin = strcmp(path, "-") == 0;
@@ -110,9 +119,8 @@ int input_open(const char *path, struct input **ret, struct err *reterr)
     struct stat st;
     if (in->fd < 0 || fstat(in->fd, &st) < 0)
         return err_set(reterr, -errno, "%s: cannot open: %s", in->name, strerror(errno));
-    if (S_ISDIR(st.st_mode))
-        return err_set(reterr, -EISDIR, "%s: is a directory; name the files in it: %s/*", path,
-                       path);
+    if (!is_stdin && input_is_folder(path, reterr))
+        return -EISDIR;
     if (S_ISREG(st.st_mode)) {
         in->size_bytes = (uint64_t)st.st_size;
         posix_fadvise(in->fd, 0, 0, POSIX_FADV_SEQUENTIAL);

@@ -13,6 +13,8 @@ struct input;
  * protobuf). */
 int input_open(const char *path, struct input **ret, struct err *reterr);
 struct input *input_free(struct input *in); /* NULL ok; returns NULL */
+/* Whether it is a directory; reterr then says so. */
+bool input_is_folder(const char *path, struct err *reterr);
 DEFINE_CLEANUP(struct input *, input_free)
 
 /* The next piece of the text, at most `max` bytes (SIZE_MAX = any), len 0 at its end; it stays until the next call. 0; -errno of the read; -EBADMSG when compressed data is

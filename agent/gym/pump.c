@@ -19,6 +19,7 @@
 #define TEE_BYTES ((size_t)4 << 20) /* kept here when the pipe is full */
 #define LEFTOVER_NS (2 * NS_PER_S)  /* for processes that the command has left behind */
 #define FLUSH_NS (10 * NS_PER_S)    /* for the tee, at the end */
+#define STALL_NS (3 * NS_PER_S)     /* of it without anything taken */
 
 struct tee {
     int fd; /* -1 = nobody reads it */
@@ -218,8 +219,13 @@ static void pass_all(struct pump *p)
 static void flush_tee(struct pump *p)
 {
     const uint64_t end_ns = clock_now_ns() + FLUSH_NS;
-    while (p->tee.fd >= 0 && p->tee.len && !atomic_load(&p->hurry) && clock_now_ns() < end_ns) {
-        poll(&(struct pollfd){.fd = p->tee.fd, .events = POLLOUT}, 1, 100);
+    uint64_t taken_ns = clock_now_ns();
+    while (p->tee.fd >= 0 && p->tee.len && !atomic_load(&p->hurry)) {
+        const uint64_t now_ns = clock_now_ns();
+        if (now_ns > end_ns || now_ns - taken_ns > STALL_NS)
+            break;
+        if (poll(&(struct pollfd){.fd = p->tee.fd, .events = POLLOUT}, 1, 100) > 0)
+            taken_ns = now_ns;
         tee_flush(&p->tee);
     }
     p->tee.left_out += p->tee.len;

@@ -58,6 +58,11 @@ static void catch_signals(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
+static const char *place_name(const struct replay *r)
+{
+    return r->target.kind == TARGET_STDOUT ? "stdout" : r->target.place;
+}
+
 /* ---- records, on their way out ---- */
 
 static uint64_t sum(const uint64_t *counts)
@@ -306,11 +311,6 @@ static void settle(struct replay *r, struct err *reterr)
     }
 }
 
-static const char *place_name(const struct replay *r)
-{
-    return r->target.kind == TARGET_STDOUT ? "stdout" : r->target.place;
-}
-
 static void print_delivered(const struct replay *r)
 {
     char spans[32], points[32], logs[32];
@@ -380,6 +380,8 @@ static int check_files(const struct replay_command *c, struct err *reterr)
                            "--state cannot remember how far stdin was read; name files");
         if (!is_stdin && access(c->files[i], R_OK) < 0)
             return err_set(reterr, -errno, "%s: cannot open: %s", c->files[i], strerror(errno));
+        if (!is_stdin && input_is_folder(c->files[i], reterr))
+            return -EISDIR;
     }
     return 0;
 }
@@ -403,7 +405,7 @@ static int set_up(struct replay *r, struct err *reterr)
         return e;
     r->entries = calloc(c->nfiles, sizeof(*r->entries));
     const bool local = r->target.kind == TARGET_FILE || r->target.kind == TARGET_STDOUT;
-    e = window_init(&r->window, replay_source_made(), local, c->nfiles);
+    e = window_init(&r->window, replay_source_made(), place_name(r), local, c->nfiles);
     return r->entries ? e : -ENOMEM;
 }
 

@@ -33,6 +33,7 @@ struct replay_place {
 struct checkpoint;
 struct window {
     struct component *source;
+    const char *place;           /* the target, for the user */
     bool local;                  /* a file or stdout: refusals pass */
     pthread_mutex_t lock;        /* of all below */
     pthread_cond_t changed;
@@ -43,12 +44,14 @@ struct window {
     uint64_t delivered[SIGNAL_COUNT], refused[SIGNAL_COUNT], failed[SIGNAL_COUNT]; /* records */
     char reason[300];            /* of the last refusal or failure */
     char waiting[300];           /* why nothing moves just now; "" = it does */
+    uint64_t moved_ns;           /* when something was sent after nothing, or answered */
+    bool told;                   /* the user, that nothing moves */
     bool stopped;                /* no more is to be sent: the target is out of reach or refuses everything */
     struct checkpoint *first, *open; /* in the order in which they were read; the last one is filled */
     struct replay_place *safe;   /* of each file: everything before it is delivered */
     size_t nfiles;
 };
-int window_init(struct window *w, struct component *source, bool local, size_t nfiles); /* 0 or -ENOMEM */
+int window_init(struct window *w, struct component *source, const char *place, bool local, size_t nfiles); /* 0 or -ENOMEM */
 void window_done(struct window *w);
 /* Takes `b`. Waits until it may go out. 0, -ECANCELED when `*stop` was set or nothing more is to be sent, or -ENOMEM. */
 int window_send(struct window *w, struct batch *b, const volatile sig_atomic_t *stop);

@@ -14,6 +14,7 @@
 #define REFUSALS_MAX 20            /* in a row: the target refuses everything */
 #define AGAIN_NS (500 * NS_PER_MS) /* after a refusal that may pass */
 #define LOOK_NS (200 * NS_PER_MS)  /* how often a wait looks at the stop flag */
+#define STUCK_NS (5 * NS_PER_S)    /* without an answer: the user is told */
 
 struct checkpoint {
     struct checkpoint *next;
@@ -42,9 +43,10 @@ void replay_place_done(struct replay_place *p)
     *p = (struct replay_place){0};
 }
 
-int window_init(struct window *w, struct component *source, bool local, size_t nfiles)
+int window_init(struct window *w, struct component *source, const char *place, bool local,
+                size_t nfiles)
 {
-    *w = (struct window){.source = source, .local = local, .nfiles = nfiles};
+    *w = (struct window){.source = source, .place = place, .local = local, .nfiles = nfiles};
     pthread_mutex_init(&w->lock, NULL);
     cond_init_monotonic(&w->changed);
     w->safe = calloc(nfiles + 1, sizeof(*w->safe));
@@ -146,6 +148,7 @@ static void finish(struct request *r, enum verdict v, const struct outcome *out)
     count(w, r, v, out);
     r->checkpoint->under_way--;
     w->under_way--;
+    w->moved_ns = clock_now_ns();
     w->bytes -= r->bytes;
     advance(w);
     pthread_cond_broadcast(&w->changed);
@@ -171,10 +174,24 @@ static void on_answer(struct ack *a, enum verdict v, const struct outcome *out)
 
 /* ---- sending ---- */
 
+/* Otherwise a target that does not answer looks like a program that hangs. Lock held. */
+static void tell_if_stuck(struct window *w)
+{
+    if (w->told || !w->under_way || clock_now_ns() - w->moved_ns < STUCK_NS)
+        return;
+    w->told = true;
+    fprintf(stderr,
+            w->local ? "%s takes nothing%s%s. Ctrl-C ends the attempt.\n"
+                     : "No answer from %s%s%s; trying for two minutes. Ctrl-C ends the "
+                       "attempt.\n",
+            w->place, w->waiting[0] ? ": " : "", w->waiting);
+}
+
 /* Lock held. */
 static void wait_a_little(struct window *w)
 {
     cond_wait_until(&w->changed, &w->lock, clock_now_ns() + LOOK_NS);
+    tell_if_stuck(w);
 }
 
 static int wait_for_room(struct window *w, size_t bytes, const volatile sig_atomic_t *stop)
@@ -225,7 +242,8 @@ static void enter(struct window *w, struct request *r)
     r->checkpoint = w->open;
     r->sequence = ++w->sequence;
     w->open->under_way++;
-    w->under_way++;
+    if (w->under_way++ == 0)
+        w->moved_ns = clock_now_ns();
     w->bytes += r->bytes;
     pthread_mutex_unlock(&w->lock);
 }

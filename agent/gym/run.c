@@ -15,6 +15,7 @@
 
 #define START_NS (10 * NS_PER_S) /* for the pipeline, until it listens */
 #define GRACE_NS (3 * NS_PER_S)  /* beyond the time that the pipeline says it needs for its end */
+#define LONG_NS (2 * NS_PER_S)   /* an end that takes so long is explained at a terminal */
 #define STREAMS 2
 
 struct run {
@@ -304,17 +305,38 @@ static void finish_output(struct run *r)
     }
 }
 
-static void stop_pipeline(struct run *r)
+/* The user waits for a prompt. */
+static void say_waiting(const struct run *r)
 {
-    const uint64_t end_ns = clock_now_ns() + r->ready.stop_ns + GRACE_NS;
-    if (r->link.control_fd >= 0)
-        close(TAKE_FD(r->link.control_fd));
+    if (isatty(STDERR_FILENO) == 1)
+        fprintf(stderr,
+                "motel run: the command has ended; its telemetry is delivered for at most %llu s "
+                "(Ctrl-C ends at once)\n",
+                (unsigned long long)(r->ready.stop_ns / NS_PER_S));
+}
+
+/* Until the pipeline has ended or the time is over. */
+static void wait_for_end(struct run *r, uint64_t end_ns)
+{
     while (r->link.pid && clock_now_ns() < end_ns) {
         struct pollfd fd = {.fd = r->signal_fd, .events = POLLIN};
         poll(&fd, 1, ms_until(end_ns));
         if (is_asked_to_hurry(r))
             hurry(r);
     }
+}
+
+static void stop_pipeline(struct run *r)
+{
+    const uint64_t now_ns = clock_now_ns(), limit_ns = r->ready.stop_ns + GRACE_NS;
+    if (r->link.control_fd >= 0)
+        close(TAKE_FD(r->link.control_fd));
+    if (limit_ns > LONG_NS) {
+        wait_for_end(r, now_ns + LONG_NS);
+        if (r->link.pid)
+            say_waiting(r);
+    }
+    wait_for_end(r, now_ns + limit_ns);
     if (r->link.pid) {
         warn("the telemetry pipeline does not end; telemetry that was not delivered is lost");
         kill(r->link.pid, SIGKILL);

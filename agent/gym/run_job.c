@@ -45,8 +45,9 @@ static char *wait_for_go(int fd, size_t *ret_len)
     }
     if (b->len == 0 || b->data[0] != GO)
         return NULL;
+    char *text = malloc(b->len);
     *ret_len = b->len - 1;
-    return memcpy(malloc(b->len), b->data + 1, b->len - 1);
+    return text ? memcpy(text, b->data + 1, b->len - 1) : NULL;
 }
 
 static void set_environment(char *text, size_t len)

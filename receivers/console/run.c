@@ -1,6 +1,7 @@
 /* The thread that reads all sources in turn. */
 #include <errno.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 
 #include "receivers/console/console.h"
 
@@ -178,19 +179,29 @@ static void finish_all(struct console *c)
     settle_all(c, false);
 }
 
+/* Of a pipe or the like, which nobody reads after us. */
+static uint64_t unread_bytes(const struct source *s)
+{
+    int there = 0;
+    if (s->kind == SOURCE_FILE || s->borrowed || s->fd < 0 || ioctl(s->fd, FIONREAD, &there) < 0)
+        there = 0;
+    return s->rest->len + (uint64_t)there;
+}
+
 static void close_all(struct console *c)
 {
-    uint64_t lost = 0;
+    uint64_t lost = 0, unread = 0;
     while (c->sources) {
         struct source *s = c->sources;
         c->sources = s->next;
         lost += sending_done(&s->sending);
+        unread += unread_bytes(s);
         source_close(s, atomic_load(&c->deadline_ns));
         source_free(s);
     }
-    if (lost)
+    if (lost || unread)
         log_warn(&c->c.logger, "The pipelines did not take all records before the stop",
-                 LOG_INT("records", lost));
+                 LOG_INT("records", lost), LOG_INT("bytes_not_read", unread));
 }
 
 void console_leave(struct console *c)

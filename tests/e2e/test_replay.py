@@ -170,6 +170,19 @@ def test_retries(tmp_path, http_sink):
     assert done.returncode == 0 and counts(done.stderr) == (10, 0, 0) and len(sink.requests) == 3
 
 
+def test_a_backend_that_does_not_answer_is_said(tmp_path, http_sink):
+    """Nobody should think that the program hangs."""
+    path = tmp_path / "traces.jsonl"
+    path.write_text(lines(3))
+    port = free_port()
+    with subprocess.Popen([MOTEL, "replay", str(path), "--to", f"http://127.0.0.1:{port}"], stderr=subprocess.PIPE, text=True) as p:
+        said = p.stderr.readline()
+        assert said == f"No answer from http://127.0.0.1:{port}; trying for two minutes. Ctrl-C ends the attempt.\n"
+        sink = http_sink(port=port)
+        rest = p.communicate(timeout=100)[1]
+    assert p.returncode == 0 and counts(rest) == (3, 0, 0) and "No answer" not in rest and sorted(span_ids(sink)) == [1, 2, 3]
+
+
 def test_damaged_records_are_counted(tmp_path, http_sink):
     path = tmp_path / "mixed.log"
     path.write_text("INFO:     Started server process [575]\n" + lines(2) + '{"resourceSpans": [{"resource": 5}]}\nbye\n')
@@ -320,7 +333,7 @@ def test_no_progress_where_nobody_looks(tmp_path, http_sink):
     (["FILE", "--to", "http://x:1", "--protocol", "udp"], "udp"), (["FILE", "--to", "out", "--protocol", "grpc"], "for a backend"),
     (["FILE", "--to", "http://x:1", "--header", "novalue"], "NAME=VALUE"), (["FILE", "--to", "http://x:1", "--set-resource", "=x"], "NAME=VALUE"),
     (["FILE", "--to", "http://x:1", "--rate", "0"], "--rate"), (["FILE", "--to", "http://x:1", "--compression", "rar"], "rar"),
-    (["missing.jsonl", "--to", "http://x:1"], "missing.jsonl"), (["FILE", "--to", "FILE"], "to be written as well"), (["FILE", "--nosuch"], "nosuch")])
+    (["missing.jsonl", "--to", "http://x:1"], "missing.jsonl"), (["FILE", ".", "--to", "http://x:1"], "name the files in it: ./*"), (["FILE", "--to", "FILE"], "to be written as well"), (["FILE", "--nosuch"], "nosuch")])
 def test_usage(tmp_path, args, words):
     path = tmp_path / "file.jsonl"
     path.write_text(lines(1))

@@ -486,6 +486,26 @@ def test_impatience_at_the_end(config):
     assert p.returncode == 5 and b"not delivered is lost" in err and err.count(b"\n") < 20
 
 
+def test_a_long_end_is_explained_at_a_terminal(config, tmp_path):
+    path, _ = config(free_port())
+    t = Terminal([MOTEL, "run", "--config", str(path), "--", sys.executable, CLIENT, "line", "3", "5"], tmp_path)
+    t.expect(b"the command has ended; its telemetry is delivered for at most 25 s (Ctrl-C ends at once)")
+    t.type(b"\x03")
+    t.expect(b"ended at once; telemetry that was not delivered is lost")
+    assert t.end() == 5
+
+
+def test_what_does_not_fit_is_counted(tmp_path):
+    """A full disk: records that nobody took, and output that was not read, are said at the end."""
+    if not os.access("/dev/full", os.W_OK):
+        pytest.skip("no /dev/full")
+    (tmp_path / "c.yaml").write_text("receivers: {console: }\nexporters: {file: {path: /dev/full}}\nservice: {pipelines: {traces: {receivers: [console], exporters: [file]}}}\n")
+    done = run("--config", tmp_path / "c.yaml", "--shutdown-timeout", "2s", "--", sys.executable, CLIENT, "line", 1500, text=True)
+    assert done.returncode == 0 and done.stdout.count('"kind"') == 3000
+    assert "No space left on device" in done.stderr and '"bytes_not_read": ' in done.stderr
+    assert re.search(r"telemetry in \d+ bytes of output was left out", done.stderr)
+
+
 def test_motel_is_killed(config, grpc_sink):
     """The pipeline notices, delivers what it has and ends."""
     sink = grpc_sink()

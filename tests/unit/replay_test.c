@@ -119,7 +119,7 @@ static void make(struct made *m, enum verdict v, bool local)
     m->fanout = fanout_new(1);
     fanout_set(m->fanout, 0, &m->sink.base, NULL, 1);
     m->source.next[SIGNAL_TRACES] = m->fanout;
-    assert_int_equal(window_init(&m->window, &m->source, local, 2), 0);
+    assert_int_equal(window_init(&m->window, &m->source, "target", local, 2), 0);
 }
 
 static void unmake(struct made *m)
