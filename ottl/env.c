@@ -106,3 +106,17 @@ bool ottl_enum_find(struct bytes symbol, int64_t *ret)
             return true;
     return false;
 }
+
+const char *ottl_enum_symbol(size_t i)
+{
+    if (i < ARRAY_SIZE(own_symbols))
+        return own_symbols[i].name;
+    i -= ARRAY_SIZE(own_symbols);
+    for (size_t k = 0; k < ARRAY_SIZE(enum_fields); k++) {
+        const struct schema_enum *e = find_enum(enum_fields[k].message, enum_fields[k].field);
+        if (e && i < e->nvalues)
+            return e->values[i].name;
+        i -= e ? e->nvalues : 0;
+    }
+    return NULL;
+}
