@@ -149,13 +149,20 @@ static int bind_struct(struct binding *x, const struct cfg_field *f, const struc
                        const struct cfg_value *def, void *ret)
 {
     int r = 0;
+    const char *text = NULL;
+    if (f->text_at && v && v->type == CFG_STRING) {
+        text = v->text;
+        v = NULL;
+    }
     if (v && v->type != CFG_MAP && v->type != CFG_NULL) {
-        r = bind_mismatch(x, f, v, bind_expected(BIND_STRUCT));
+        r = bind_mismatch(x, f, v, f->text_at ? "a map or a string" : bind_expected(BIND_STRUCT));
         v = NULL;
     }
     if (v && v->type == CFG_MAP)
         check_keys(x, f->fields, v, false);
     bind_fields(x, f->fields, v, def, ret);
+    if (f->text_at)
+        *(const char **)((char *)ret + f->text_at - 1) = text;
     return r;
 }
 

@@ -77,11 +77,14 @@ struct cfg_field {
     bool null_absent;         /* BLOCK: a null value means absent (the reference's optional blocks without defaults: tls, auth, cors) */
     bool pairs;               /* MAP: a list of {name: …, value: …} is taken too (headers) */
     const char *alias;        /* an older spelling, taken with a warning */
+    size_t text_at;           /* STRUCT: offset + 1 in the struct of a const char *, NULL otherwise: a string may stand in place of the map and
+                                 is kept there, the other fields having their defaults; 0 = no */
     size_t presence_at;       /* offset + 1 of an enum cfg_presence; 0 = none */
     int (*parse)(const char *text, void *ret, struct err *reterr); /* STRING elements with a syntax of their own: checks only */
 };
 #define CFG_AT(type, member) .offset = offsetof(type, member)
 #define CFG_NESTED(type) .size = sizeof(type)
+#define CFG_TEXT(type, member) .text_at = offsetof(type, member) + 1
 #define CFG_PRESENCE(type, member) .presence_at = offsetof(type, member) + 1
 
 extern const struct cfg_field cfg_elem_string, cfg_elem_opaque, cfg_elem_id, cfg_elem_any, cfg_elem_double, cfg_elem_int;

@@ -27,6 +27,8 @@ static void print_type(FILE *f, const struct cfg_field *field)
         fputs(bind_kind_name(field->kind), f);
         if (field->kind == BIND_BLOCK)
             fputs(" (optional)", f);
+        if (field->text_at)
+            fputs(" or string", f);
     }
 }
 

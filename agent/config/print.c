@@ -280,7 +280,13 @@ static void print_one(FILE *f, const struct cfg_field *field, const void *p, int
 {
     const void *pointer =
         field->kind == BIND_BLOCK || field->kind == BIND_ANY ? *(const void *const *)p : p;
-    if (!pointer) {
+    const char *text =
+        field->text_at ? *(const char *const *)((const char *)p + field->text_at - 1) : NULL;
+    if (text) {
+        fputc(' ', f);
+        print_string(f, text);
+        fputc('\n', f);
+    } else if (!pointer) {
         fputs(field->kind == BIND_BLOCK ? " {enabled: false}\n" : " null\n", f);
     } else if (field->kind == BIND_LIST) {
         print_list(f, field->elem, p, indent);
