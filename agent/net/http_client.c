@@ -1,199 +1,33 @@
 #include "agent/net/http_client.h"
 
-#include <curl/curl.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <strings.h>
-#include <sys/mman.h>
 
 #include "agent/base/clock.h"
-
-#define MAX_REDIRECTS 10
-#define UPLOAD_BUFFER_BYTES (256L * 1024)
-#define DRAIN_BYTES                                                                                \
-    (1024u * 1024) /* a longer rest of a response costs more than a new connection */
-#define DEFAULT_IDLE_S 90
+#include "agent/net/http_client_impl.h"
 
 struct http_client {
-    const struct http_client_settings settings;
+    struct http_easy easy;
     CURLM *multi;
-    CURL *easy;
     atomic_bool interrupted;
-    int ca_fd, cert_fd, key_fd; /* memory files of what was given as text; -1 = none */
-    char error[CURL_ERROR_SIZE];
 };
-
-/* What one exchange (one hop of a request) needs in its callbacks. */
-struct exchange {
-    const struct http_client_request *q;
-    struct http_client_response *res;
-    unsigned part; /* of the body, being read */
-    size_t offset;
-    size_t dropped;
-    unsigned tries; /* times that it went out */
-    bool enough;    /* the response was cut on purpose */
-};
-
-/* Where a request goes now; changed by redirects. */
-struct hop {
-    const char *method;
-    char *url;
-    bool body;
-    bool foreign; /* another host than the first: no credentials */
-    int count;
-};
-
-static bool given(const char *s)
-{
-    return s && *s;
-}
-
-static void curl_init_once(void)
-{
-    curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
-/* ---- set-up */
-
-/* A file in memory with this text; its path in ret_path. */
-static int memory_file(const struct buf *text, char ret_path[32])
-{
-    int fd = memfd_create("pem", MFD_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    for (size_t at = 0; at < text->len;) {
-        ssize_t n = write(fd, text->data + at, text->len - at);
-        if (n <= 0) {
-            close(fd);
-            return -EIO;
-        }
-        at += (size_t)n;
-    }
-    snprintf(ret_path, 32, "/proc/self/fd/%d", fd);
-    return fd;
-}
-
-/* Gives libcurl a file: the one named, or one in memory with the text and the file `also`. *ret_fd
- * keeps the latter alive. */
-static int set_pem(CURL *easy, CURLoption option, const char *file, const char *pem,
-                   const char *also, int *ret_fd, struct err *reterr)
-{
-    char path[32];
-    if (given(file) && !also)
-        return curl_easy_setopt(easy, option, file) == CURLE_OK
-                   ? 0
-                   : err_set(reterr, -ENOMEM, "out of memory");
-    _cleanup_buf_ struct buf *text = buf_new(0);
-    if (!text)
-        return err_set(reterr, -ENOMEM, "out of memory");
-    int r = given(file)                            ? tls_read_file(file, text, reterr)
-            : buf_append_str(text, pem) == -ENOMEM ? err_set(reterr, -ENOMEM, "out of memory")
-                                                   : 0;
-    if (r == 0 && also) {
-        buf_putc(text, '\n');
-        r = tls_read_file(also, text, reterr);
-    }
-    if (r < 0)
-        return r;
-    *ret_fd = memory_file(text, path);
-    if (*ret_fd < 0)
-        return err_set(reterr, *ret_fd, "memory file: %s", strerror(-*ret_fd));
-    return curl_easy_setopt(easy, option, path) == CURLE_OK
-               ? 0
-               : err_set(reterr, -ENOMEM, "out of memory");
-}
-
-static long curl_tls_range(const struct tls_client_settings *t)
-{
-    static const long min[] = {CURL_SSLVERSION_TLSv1_0, CURL_SSLVERSION_TLSv1_1,
-                               CURL_SSLVERSION_TLSv1_2, CURL_SSLVERSION_TLSv1_3};
-    static const long max[] = {CURL_SSLVERSION_MAX_TLSv1_0, CURL_SSLVERSION_MAX_TLSv1_1,
-                               CURL_SSLVERSION_MAX_TLSv1_2, CURL_SSLVERSION_MAX_TLSv1_3};
-    return min[tls_version(t->min_version, 0x0303) - 0x0301] |
-           max[tls_version(t->max_version, 0x0304) - 0x0301];
-}
-
-static int set_tls(struct http_client *c, const struct tls_client_settings *t, struct err *reterr)
-{
-    int r = 0;
-    curl_easy_setopt(c->easy, CURLOPT_SSLVERSION, curl_tls_range(t));
-    if (t->insecure_skip_verify) {
-        curl_easy_setopt(c->easy, CURLOPT_SSL_VERIFYPEER, 0L);
-        curl_easy_setopt(c->easy, CURLOPT_SSL_VERIFYHOST, 0L);
-    }
-    if (tls_client_has_ca(t)) {
-        const char *also = t->include_system_ca_certs_pool ? tls_system_ca_file() : NULL;
-        curl_easy_setopt(c->easy, CURLOPT_CAPATH,
-                         NULL); /* else libcurl trusts the system's directory as well */
-        r = set_pem(c->easy, CURLOPT_CAINFO, t->ca_file, t->ca_pem, also, &c->ca_fd, reterr);
-    } else if (tls_system_ca_file()) {
-        curl_easy_setopt(c->easy, CURLOPT_CAPATH, NULL);
-        curl_easy_setopt(c->easy, CURLOPT_CAINFO, tls_system_ca_file());
-    }
-    if (r == 0 && (given(t->cert_file) || given(t->cert_pem)))
-        r = set_pem(c->easy, CURLOPT_SSLCERT, t->cert_file, t->cert_pem, NULL, &c->cert_fd, reterr);
-    if (r == 0 && (given(t->key_file) || given(t->key_pem)))
-        r = set_pem(c->easy, CURLOPT_SSLKEY, t->key_file, t->key_pem, NULL, &c->key_fd, reterr);
-    return r;
-}
-
-static size_t on_body(char *data, size_t one, size_t n, void *ctx);
-static size_t on_header(char *data, size_t one, size_t n, void *ctx);
-static size_t on_read(char *to, size_t one, size_t n, void *ctx);
-static int on_request(void *ctx, char *to, char *from, int to_port, int from_port);
-
-/* What stays the same for all requests of the client. */
-static void set_common(struct http_client *c)
-{
-    const struct http_client_settings *s = &c->settings;
-    int64_t idle_s = s->idle_timeout_ns > 0
-                         ? (s->idle_timeout_ns + (int64_t)NS_PER_S - 1) / (int64_t)NS_PER_S
-                         : DEFAULT_IDLE_S;
-    CURL *e = c->easy;
-    curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(e, CURLOPT_ERRORBUFFER, c->error);
-    curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(e, CURLOPT_PATH_AS_IS, 1L);
-    curl_easy_setopt(e, CURLOPT_QUICK_EXIT, 1L); /* a stop does not wait for the name resolver */
-    curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BUFFER_BYTES);
-    curl_easy_setopt(e, CURLOPT_MAXAGE_CONN, (long)idle_s);
-    curl_easy_setopt(e, CURLOPT_FORBID_REUSE, s->no_keepalive ? 1L : 0L);
-    curl_easy_setopt(e, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    curl_easy_setopt(e, CURLOPT_HTTP_VERSION,
-                     s->http2 ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
-    if (given(s->user_agent))
-        curl_easy_setopt(e, CURLOPT_USERAGENT, s->user_agent);
-    curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
-    curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header);
-    curl_easy_setopt(e, CURLOPT_READFUNCTION, on_read);
-    curl_easy_setopt(e, CURLOPT_PREREQFUNCTION, on_request);
-    if (s->max_conns_per_host > 0)
-        curl_multi_setopt(c->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)s->max_conns_per_host);
-}
 
 struct http_client *http_client_new(const struct http_client_settings *s, struct err *reterr)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    static const struct tls_client_settings no_tls;
-    pthread_once(&once, curl_init_once);
     _cleanup_(http_client_freep) struct http_client *c = calloc(1, sizeof(*c));
     if (!c) {
         err_set(reterr, -ENOMEM, "out of memory");
         return NULL;
     }
-    memcpy((void *)&c->settings, s, sizeof(*s));
-    c->ca_fd = c->cert_fd = c->key_fd = -1;
+    if (http_easy_init(&c->easy, s, reterr) < 0)
+        return NULL;
     c->multi = curl_multi_init();
-    c->easy = curl_easy_init();
-    if (!c->multi || !c->easy) {
+    if (!c->multi) {
         err_set(reterr, -ENOMEM, "out of memory");
         return NULL;
     }
-    set_common(c);
-    if (set_tls(c, s->tls ? s->tls : &no_tls, reterr) < 0)
-        return NULL;
+    if (s->max_conns_per_host > 0)
+        curl_multi_setopt(c->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)s->max_conns_per_host);
     return TAKE_PTR(c);
 }
 
@@ -201,13 +35,9 @@ struct http_client *http_client_free(struct http_client *c)
 {
     if (!c)
         return NULL;
-    if (c->easy)
-        curl_easy_cleanup(c->easy);
+    http_easy_done(&c->easy);
     if (c->multi)
         curl_multi_cleanup(c->multi);
-    cleanup_close(&c->ca_fd);
-    cleanup_close(&c->cert_fd);
-    cleanup_close(&c->key_fd);
     free(c);
     return NULL;
 }
@@ -216,250 +46,6 @@ void http_client_interrupt(struct http_client *c)
 {
     atomic_store(&c->interrupted, true);
     curl_multi_wakeup(c->multi);
-}
-
-/* ---- callbacks */
-
-static size_t on_body(char *data, size_t one, size_t n, void *ctx)
-{
-    struct exchange *x = ctx;
-    size_t len = one * n, room = x->q->max_response_bytes - x->res->body->len,
-           take = len < room ? len : room;
-    if (buf_append(x->res->body, data, take) < 0)
-        return 0;
-    x->dropped += len - take;
-    x->enough = x->dropped > DRAIN_BYTES;
-    return x->enough ? 0 : len;
-}
-
-/* Takes the value of a header line when its name fits; the first one counts. */
-static void take_header(struct bytes line, const char *name, char *ret, size_t size)
-{
-    size_t n = strlen(name);
-    if (line.len <= n || line.data[n] != ':' ||
-        strncasecmp((const char *)line.data, name, n) != 0 || *ret)
-        return;
-    const char *value = (const char *)line.data + n + 1;
-    size_t len = line.len - n - 1;
-    while (len && (*value == ' ' || *value == '\t')) {
-        value++;
-        len--;
-    }
-    while (len && strchr(" \t\r\n", value[len - 1]))
-        len--;
-    snprintf(ret, size, "%.*s", (int)(len < size ? len : 0), value);
-}
-
-static size_t on_header(char *data, size_t one, size_t n, void *ctx)
-{
-    struct exchange *x = ctx;
-    struct bytes line = bytes_of(data, one * n);
-    struct http_client_response *r = x->res;
-    if (line.len >= 5 && memcmp(line.data, "HTTP/", 5) == 0)
-        r->content_type[0] = r->retry_after[0] = r->location[0] =
-            0; /* a new header section, after a 1xx or a proxy's */
-    take_header(line, "content-type", r->content_type, sizeof(r->content_type));
-    take_header(line, "retry-after", r->retry_after, sizeof(r->retry_after));
-    take_header(line, "location", r->location, sizeof(r->location));
-    return line.len;
-}
-
-static size_t on_read(char *to, size_t one, size_t n, void *ctx)
-{
-    struct exchange *x = ctx;
-    size_t room = one * n, done = 0;
-    while (done < room && x->part < x->q->nbody) {
-        struct bytes part = x->q->body[x->part];
-        size_t take = part.len - x->offset < room - done ? part.len - x->offset : room - done;
-        memcpy(to + done, part.data + x->offset, take);
-        done += take;
-        x->offset += take;
-        if (x->offset == part.len) {
-            x->part++;
-            x->offset = 0;
-        }
-    }
-    return done;
-}
-
-/* Called before each time that the request goes out. libcurl would send it again when a kept-alive
- * connection ended without an answer, but the server may have acted on it: who made the request
- * decides. */
-static int on_request(void *ctx, char *to _unused_, char *from _unused_, int to_port _unused_,
-                      int from_port _unused_)
-{
-    struct exchange *x = ctx;
-    return x->tries++ ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
-}
-
-/* ---- proxies: Go's ProxyFromEnvironment */
-
-static const char *env_of(const char *upper, const char *lower)
-{
-    const char *v = getenv(upper);
-    return given(v) ? v : getenv(lower);
-}
-
-static bool is_loopback(const char *host)
-{
-    return strcasecmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
-           strcmp(host, "[::1]") == 0;
-}
-
-static void set_proxy(struct http_client *c, const char *scheme, const char *host)
-{
-    const char *proxy = c->settings.proxy_url, *except = "";
-    if (!given(proxy)) {
-        bool https = strcmp(scheme, "https") == 0;
-        proxy = https ? env_of("HTTPS_PROXY", "https_proxy") : env_of("HTTP_PROXY", "http_proxy");
-        except = env_of("NO_PROXY", "no_proxy");
-        if (!given(proxy) || is_loopback(host) || (!https && getenv("REQUEST_METHOD")))
-            proxy = "";
-    }
-    curl_easy_setopt(c->easy, CURLOPT_PROXY,
-                     proxy); /* "" = none, and no look into the environment */
-    curl_easy_setopt(c->easy, CURLOPT_NOPROXY, except ? except : "");
-}
-
-/* ---- one hop */
-
-struct url_parts {
-    char *scheme, *host, *port;
-};
-
-static void url_parts_done(struct url_parts *p)
-{
-    curl_free(p->scheme);
-    curl_free(p->host);
-    curl_free(p->port);
-}
-
-static void free_curlu(CURLU **u)
-{
-    curl_url_cleanup(*u);
-}
-static void free_slist(struct curl_slist **l)
-{
-    curl_slist_free_all(*l);
-}
-static void free_curl(char **p)
-{
-    curl_free(*p);
-}
-
-static int url_split(CURLU *u, const char *url, struct url_parts *ret)
-{
-    if (!u || curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK ||
-        curl_url_get(u, CURLUPART_SCHEME, &ret->scheme, 0) != CURLUE_OK ||
-        curl_url_get(u, CURLUPART_HOST, &ret->host, 0) != CURLUE_OK ||
-        curl_url_get(u, CURLUPART_PORT, &ret->port, CURLU_DEFAULT_PORT) != CURLUE_OK)
-        return -EINVAL;
-    return 0;
-}
-
-static int add_header(struct curl_slist **list, const char *line)
-{
-    struct curl_slist *longer = curl_slist_append(*list, line);
-    if (!longer)
-        return -ENOMEM;
-    *list = longer;
-    return 0;
-}
-
-static bool header_is(const char *line, const char *name)
-{
-    size_t n = strlen(name);
-    return strncasecmp(line, name, n) == 0 && line[n] == ':';
-}
-
-static bool header_goes_along(const char *line, const struct hop *h)
-{
-    if (!h->body && strncasecmp(line, "content-", 8) == 0)
-        return false;
-    return !h->foreign || !(header_is(line, "authorization") || header_is(line, "cookie") ||
-                            header_is(line, "www-authenticate"));
-}
-
-static int make_headers(const struct http_client_request *q, const struct hop *h,
-                        struct curl_slist **ret)
-{
-    int r = add_header(ret, "Expect:"); /* no 100-continue */
-    for (const char *const *p = q->headers; r == 0 && p && *p; p++)
-        if (header_goes_along(*p, h)) {
-            /* libcurl takes "name:" as a request to send none; an empty value is "name;" */
-            size_t n = strcspn(*p, ":");
-            bool empty = (*p)[n] && strspn(*p + n + 1, " \t") == strlen(*p + n + 1);
-            _cleanup_free_ char *text = empty ? strndup(*p, n + 1) : NULL;
-            if (text)
-                text[n] = ';';
-            r = add_header(ret, text ? text : *p);
-        }
-    return r;
-}
-
-/* server_name_override: the URL names the override, the connection goes to the true host, and so
- * does the Host header. */
-static int override_name(struct http_client *c, CURLU *u, const struct url_parts *p,
-                         struct curl_slist **headers, struct curl_slist **connect)
-{
-    const char *name = c->settings.tls ? c->settings.tls->server_name_override : NULL;
-    char line[600];
-    if (!given(name) || strcmp(p->scheme, "https") != 0)
-        return 0;
-    if (curl_url_set(u, CURLUPART_HOST, name, 0) != CURLUE_OK)
-        return -EINVAL;
-    snprintf(line, sizeof(line), "%s:%s:%s:%s", name, p->port, p->host, p->port);
-    int r = add_header(connect, line);
-    snprintf(line, sizeof(line), strcmp(p->port, "443") == 0 ? "Host: %s" : "Host: %s:%s", p->host,
-             p->port);
-    return r < 0 ? r : add_header(headers, line);
-}
-
-static void set_body(struct http_client *c, struct exchange *x, const struct hop *h)
-{
-    CURL *e = c->easy;
-    if (!h->body) {
-        curl_easy_setopt(e, CURLOPT_HTTPGET, 1L);
-        curl_easy_setopt(e, CURLOPT_NOBODY, strcmp(h->method, "HEAD") == 0 ? 1L : 0L);
-        curl_easy_setopt(
-            e, CURLOPT_CUSTOMREQUEST,
-            strcmp(h->method, "GET") == 0 || strcmp(h->method, "HEAD") == 0 ? NULL : h->method);
-        return;
-    }
-    curl_off_t total = 0;
-    for (unsigned i = 0; i < x->q->nbody; i++)
-        total += (curl_off_t)x->q->body[i].len;
-    curl_easy_setopt(e, CURLOPT_NOBODY, 0L);
-    curl_easy_setopt(e, CURLOPT_POST, 1L);
-    curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, strcmp(h->method, "POST") == 0 ? NULL : h->method);
-    curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, total);
-    /* One part goes out as it is, small ones together with the head in one write. */
-    curl_easy_setopt(e, CURLOPT_POSTFIELDS,
-                     x->q->nbody == 1 ? (const char *)x->q->body[0].data
-                     : total == 0     ? ""
-                                      : NULL);
-}
-
-static int curl_failure(const struct http_client *c, CURLcode code, struct err *reterr)
-{
-    const char *text = c->error[0] ? c->error : curl_easy_strerror(code);
-    switch (code) {
-    case CURLE_COULDNT_RESOLVE_HOST:
-    case CURLE_COULDNT_RESOLVE_PROXY: return err_set(reterr, -EHOSTUNREACH, "%s", text);
-    case CURLE_COULDNT_CONNECT: return err_set(reterr, -ECONNREFUSED, "%s", text);
-    case CURLE_OPERATION_TIMEDOUT: return err_set(reterr, -ETIMEDOUT, "%s", text);
-    case CURLE_OUT_OF_MEMORY: return err_set(reterr, -ENOMEM, "%s", text);
-    case CURLE_SSL_CONNECT_ERROR:
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CERTPROBLEM:
-    case CURLE_SSL_CACERT_BADFILE: return err_set(reterr, -EPROTO, "TLS: %s", text);
-    case CURLE_GOT_NOTHING:
-    case CURLE_SEND_FAIL_REWIND:
-    case CURLE_ABORTED_BY_CALLBACK: /* of on_request() */
-        return err_set(reterr, -ECONNRESET,
-                       "EOF (the server closed the connection without an answer)");
-    default: return err_set(reterr, -EIO, "%s", text);
-    }
 }
 
 /* Milliseconds to wait for at most; 0 = the deadline has passed. */
@@ -476,20 +62,15 @@ static int remaining_ms(uint64_t deadline_ns)
 
 /* Drives the transfer that was added to the multi handle; it can end at any moment by deadline or
  * interrupt. */
-static int drive(struct http_client *c, const struct http_client_request *q,
-                 const struct exchange *x, struct err *reterr)
+static int drive(struct http_client *c, const struct http_transfer *x, struct err *reterr)
 {
     for (;;) {
         int running = 0, left = 0;
         CURLMcode m = curl_multi_perform(c->multi, &running);
         CURLMsg *msg = curl_multi_info_read(c->multi, &left);
-        if (m == CURLM_OK && msg && msg->msg == CURLMSG_DONE) {
-            CURLcode code = msg->data.result;
-            return code == CURLE_OK || (x->enough && code == CURLE_WRITE_ERROR)
-                       ? 0
-                       : curl_failure(c, code, reterr);
-        }
-        int wait_ms = remaining_ms(q->deadline_ns);
+        if (m == CURLM_OK && msg && msg->msg == CURLMSG_DONE)
+            return http_transfer_result(x, msg->data.result, reterr);
+        int wait_ms = remaining_ms(x->q->deadline_ns);
         if (atomic_load(&c->interrupted))
             return err_set(reterr, -ECANCELED, "interrupted due to shutdown");
         if (wait_ms == 0)
@@ -499,117 +80,33 @@ static int drive(struct http_client *c, const struct http_client_request *q,
     }
 }
 
-static int exchange_run(struct http_client *c, struct exchange *x, const struct hop *h,
-                        struct err *reterr)
+static int exchange_run(struct http_client *c, struct http_transfer *x, struct err *reterr)
 {
-    _cleanup_(free_curlu) CURLU *u = curl_url();
-    _cleanup_(url_parts_done) struct url_parts parts = {NULL};
-    _cleanup_(free_slist) struct curl_slist *headers = NULL;
-    _cleanup_(free_slist) struct curl_slist *connect = NULL;
-    if (url_split(u, h->url, &parts) < 0)
-        return err_set(reterr, -EINVAL, "not an http or https URL");
-    if (make_headers(x->q, h, &headers) < 0 || override_name(c, u, &parts, &headers, &connect) < 0)
-        return err_set(reterr, -ENOMEM, "out of memory");
-    c->error[0] = 0;
-    curl_easy_setopt(c->easy, CURLOPT_CURLU, u);
-    curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(c->easy, CURLOPT_CONNECT_TO, connect);
-    curl_easy_setopt(c->easy, CURLOPT_WRITEDATA, x);
-    curl_easy_setopt(c->easy, CURLOPT_HEADERDATA, x);
-    curl_easy_setopt(c->easy, CURLOPT_READDATA, x);
-    curl_easy_setopt(c->easy, CURLOPT_PREREQDATA, x);
-    set_proxy(c, parts.scheme, parts.host);
-    set_body(c, x, h);
-    if (curl_multi_add_handle(c->multi, c->easy) != CURLM_OK)
-        return err_set(reterr, -ENOMEM, "out of memory");
-    int r = drive(c, x->q, x, reterr);
-    long status = 0;
-    curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
-    x->res->status = (int)status;
-    curl_multi_remove_handle(c->multi, c->easy);
-    curl_easy_setopt(c->easy, CURLOPT_CURLU, NULL);
-    curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, NULL);
-    curl_easy_setopt(c->easy, CURLOPT_CONNECT_TO, NULL);
+    int r = http_transfer_begin(x, reterr);
+    if (r < 0)
+        return r;
+    if (curl_multi_add_handle(c->multi, c->easy.curl) != CURLM_OK)
+        r = err_set(reterr, -ENOMEM, "out of memory");
+    else
+        r = drive(c, x, reterr);
+    curl_multi_remove_handle(c->multi, c->easy.curl);
+    http_transfer_end(x);
     return r;
-}
-
-/* ---- redirects */
-
-static bool same_or_sub_domain(const char *host, const char *parent)
-{
-    size_t n = strlen(host), m = strlen(parent);
-    if (strcasecmp(host, parent) == 0)
-        return true;
-    return n > m && host[n - m - 1] == '.' && strcasecmp(host + n - m, parent) == 0 &&
-           host[0] != '[';
-}
-
-/* Go's Client: 301, 302 and 303 turn all but HEAD into GET without a body, 307 and 308 repeat the
- * request. 1 = followed, 0 = `res` is the answer. */
-static int follow(struct hop *h, const struct http_client_request *q,
-                  const struct http_client_response *res, struct err *reterr)
-{
-    bool rewrite = res->status == 301 || res->status == 302 || res->status == 303,
-         repeat = res->status == 307 || res->status == 308;
-    if ((!rewrite && !repeat) || !res->location[0])
-        return 0;
-    if (++h->count > MAX_REDIRECTS)
-        return err_set(reterr, -ELOOP, "stopped after %d redirects", MAX_REDIRECTS);
-    _cleanup_(free_curlu) CURLU *u = curl_url();
-    _cleanup_(free_curlu) CURLU *first = curl_url();
-    _cleanup_(url_parts_done) struct url_parts to = {NULL}, from = {NULL};
-    _cleanup_(free_curl) char *url = NULL;
-    if (url_split(first, q->url, &from) < 0 || url_split(u, h->url, &to) < 0)
-        return err_set(reterr, -EINVAL, "not an http or https URL");
-    url_parts_done(&to);
-    to = (struct url_parts){NULL};
-    if (url_split(u, res->location, &to) < 0 ||
-        curl_url_get(u, CURLUPART_URL, &url, 0) != CURLUE_OK)
-        return err_set(reterr, -EIO, "failed to parse Location header of a redirect");
-    h->foreign = h->foreign || !same_or_sub_domain(to.host, from.host);
-    if (rewrite) {
-        h->method = strcmp(h->method, "HEAD") == 0 ? "HEAD" : "GET";
-        h->body = false;
-    }
-    free(h->url);
-    h->url = strdup(url);
-    return h->url ? 1 : err_set(reterr, -ENOMEM, "out of memory");
-}
-
-static void hop_done(struct hop *h)
-{
-    free(h->url);
 }
 
 int http_client_send(struct http_client *c, const struct http_client_request *q,
                      struct http_client_response *ret, struct err *reterr)
 {
-    _cleanup_(hop_done) struct hop h = {q->method, strdup(q->url),
-                                        q->nbody > 0 || strcmp(q->method, "POST") == 0, false, 0};
-    int r = h.url ? 1 : err_set(reterr, -ENOMEM, "out of memory");
-    memset(ret, 0, sizeof(*ret));
+    _cleanup_(http_transfer_done) struct http_transfer x;
+    int r = http_transfer_init(&x, &c->easy, q, ret, reterr);
+    if (r == 0)
+        r = 1;
     while (r == 1) {
-        buf_unref(ret->body);
-        ret->body = buf_new(q->max_response_bytes ? q->max_response_bytes : 1);
-        struct exchange x = {.q = q, .res = ret};
-        ret->content_type[0] = ret->retry_after[0] = ret->location[0] = 0;
-        r = ret->body ? exchange_run(c, &x, &h, reterr) : err_set(reterr, -ENOMEM, "out of memory");
+        r = exchange_run(c, &x, reterr);
         if (r == 0)
-            r = follow(&h, q, ret, reterr);
+            r = http_transfer_follow(&x, reterr);
     }
     if (r < 0)
         ret->body = buf_unref(ret->body);
     return r;
-}
-
-void http_url_redact(const char *url, char *ret, size_t size)
-{
-    const char *start = strstr(url, "://");
-    start = start ? start + 3 : url;
-    size_t host_end = strcspn(start, "/?#");
-    const char *at = memrchr(start, '@', host_end);
-    const char *host = at ? at + 1 : start;
-    size_t tail = strcspn(host, "?#");
-    snprintf(ret, size, "%.*s%s%.*s%s", (int)(start - url), url, at ? "***@" : "", (int)tail, host,
-             host[tail] == '?' ? "?***" : "");
 }

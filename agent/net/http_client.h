@@ -1,4 +1,4 @@
-/* HTTP requests to others (libcurl; only http_client.c includes it, and only the first use initialises it). */
+/* HTTP requests to others (libcurl; only http_*.c here include it, and only the first use initialises it). */
 #ifndef MOTEL_NET_HTTP_CLIENT_H
 #define MOTEL_NET_HTTP_CLIENT_H
 
@@ -11,10 +11,13 @@ struct http_client; /* kept-alive connections of one worker; one thread at a tim
 struct http_client_settings {
     const struct tls_client_settings *tls; /* NULL = defaults; it and the strings must outlive the client */
     const char *proxy_url;                 /* NULL or "" = HTTP_PROXY, HTTPS_PROXY, NO_PROXY by Go's rules */
+    const char *no_proxy;                  /* hosts that proxy_url is not for, comma separated; NULL or "" = none */
     const char *user_agent;                /* NULL or "" = none sent */
     int64_t max_conns_per_host, idle_timeout_ns; /* 0 = no limit; idle 0 = 90 s */
     bool http2;         /* h2 by ALPN on https */
     bool no_keepalive;  /* a new connection for every request */
+    bool no_env_proxy;  /* the environment names no proxy */
+    bool no_redirects;  /* a redirect is the answer */
 };
 struct http_client_request {
     const char *method, *url;
@@ -23,11 +26,12 @@ struct http_client_request {
     unsigned nbody;
     uint64_t deadline_ns;       /* clock_now_ns; 0 = none */
     size_t max_response_bytes;  /* of the body; the rest is read and dropped, or cut when it is long */
+    bool repeatable;            /* may go out again when a kept-alive connection turns out to be dead */
 };
 struct http_client_response {
     int status;
     struct buf *body;           /* owned by the caller; never NULL after 0 */
-    char content_type[128], retry_after[64], location[1024];
+    char content_type[128], content_encoding[32], retry_after[64], location[1024];
 };
 struct http_client *http_client_new(const struct http_client_settings *s, struct err *reterr);
 struct http_client *http_client_free(struct http_client *c); /* NULL ok; returns NULL */
