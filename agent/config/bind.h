@@ -75,6 +75,7 @@ struct cfg_field {
     bool nullable;            /* STRING: NULL when absent or null, instead of "" */
     bool required;            /* must be given and not be empty */
     bool null_absent;         /* BLOCK: a null value means absent (the reference's optional blocks without defaults: tls, auth, cors) */
+    bool any_scalar;          /* STRING, OPAQUE: numbers and bools are taken as well, as they are written */
     bool pairs;               /* MAP: a list of {name: …, value: …} is taken too (headers) */
     const char *alias;        /* an older spelling, taken with a warning */
     size_t text_at;           /* STRUCT: offset + 1 in the struct of a const char *, NULL otherwise: a string may stand in place of the map and

@@ -198,7 +198,8 @@ static int bind_string(struct binding *x, const struct cfg_field *f, const struc
                        void *ret)
 {
     struct err e = {0};
-    const char *text = bind_text(v);
+    const bool scalar = v->type != CFG_LIST && v->type != CFG_MAP;
+    const char *text = f->any_scalar && scalar ? v->text : bind_text(v);
     if (!text)
         return mismatch(x, f, v);
     if (strlen(text) != v->text_len)
