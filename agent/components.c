@@ -6,6 +6,7 @@ extern const struct component_type receiver_console;
 extern const struct component_type receiver_gym_memory;
 extern const struct component_type receiver_nop;
 extern const struct component_type receiver_otlp;
+extern const struct component_type receiver_prometheus;
 /* processors */
 extern const struct component_type processor_attributes, processor_batch, processor_gym,
     processor_resource;
@@ -27,6 +28,7 @@ const struct component_type *const component_types[] = {
     &receiver_gym_memory,
     &receiver_nop,
     &receiver_otlp,
+    &receiver_prometheus,
     /* processors */
     &processor_attributes,
     &processor_batch,

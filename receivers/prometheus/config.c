@@ -6,7 +6,6 @@
 #include "agent/base/regex.h"
 #include "receivers/prometheus/relabel.h"
 
-#define NOT_SERVED(what) what " is not supported"
 #define NO_EFFECT "Accepted, has no effect: native histograms are not read."
 #define ONLY_FILES "only static_configs and file_sd_configs find targets"
 
@@ -23,18 +22,19 @@ static int parse_size(const char *text, void *ret _unused_, struct err *reterr)
 static int parse_regex(const char *text, void *ret _unused_, struct err *reterr)
 {
     _cleanup_(regex_freep) struct regex *re = NULL;
-    return relabel_regex(text, &re, reterr);
+    return prom_relabel_regex(text, &re, reterr);
 }
 
 static int parse_address(const char *text, void *ret _unused_, struct err *reterr)
 {
     if (!*text)
         return err_set(reterr, -EINVAL, "expected host:port, got nothing");
-    return strchr(text, '/') ? err_set(reterr, -EINVAL,
-                                       "\"%s\" is not a valid hostname: expected host:port, without "
-                                       "scheme and path (see scheme and metrics_path)",
-                                       text)
-                             : 0;
+    return strchr(text, '/')
+               ? err_set(reterr, -EINVAL,
+                         "\"%s\" is not a valid hostname: expected host:port, without "
+                         "scheme and path (see scheme and metrics_path)",
+                         text)
+               : 0;
 }
 
 static int parse_sd_file(const char *text, void *ret _unused_, struct err *reterr)
@@ -50,13 +50,18 @@ static int parse_sd_file(const char *text, void *ret _unused_, struct err *reter
                    text);
 }
 
-const char *const relabel_actions[] = {
-    "replace|Replace|REPLACE",       "keep|Keep|KEEP",
-    "drop|Drop|DROP",                "keepequal|KeepEqual|KEEPEQUAL",
-    "dropequal|DropEqual|DROPEQUAL", "hashmod|HashMod|HASHMOD",
-    "labelmap|LabelMap|LABELMAP",    "labeldrop|LabelDrop|LABELDROP",
-    "labelkeep|LabelKeep|LABELKEEP", "lowercase|Lowercase|LOWERCASE",
-    "uppercase|Uppercase|UPPERCASE", NULL};
+const char *const prom_relabel_actions[] = {"replace|Replace|REPLACE",
+                                            "keep|Keep|KEEP",
+                                            "drop|Drop|DROP",
+                                            "keepequal|KeepEqual|KEEPEQUAL",
+                                            "dropequal|DropEqual|DROPEQUAL",
+                                            "hashmod|HashMod|HASHMOD",
+                                            "labelmap|LabelMap|LABELMAP",
+                                            "labeldrop|LabelDrop|LABELDROP",
+                                            "labelkeep|LabelKeep|LABELKEEP",
+                                            "lowercase|Lowercase|LOWERCASE",
+                                            "uppercase|Uppercase|UPPERCASE",
+                                            NULL};
 static const char *const schemes[] = {"http", "https", NULL};
 static const char *const protocols[] = {"PrometheusProto",      "PrometheusText0.0.4",
                                         "PrometheusText1.0.0",  "OpenMetricsText0.0.1",
@@ -87,7 +92,7 @@ static const struct cfg_field relabel_fields[] = {
     {.key = "replacement", .kind = BIND_STRING, .any_scalar = true, CFG_AT(struct relabel_config, replacement), .def = "$1",
      CFG_PRESENCE(struct relabel_config, replacement_given),
      .help = "The new value; $1, ${1}, ${name} are groups of the regex (written $$1 in the file). Nothing removes the label."},
-    {.key = "action", .kind = BIND_ENUM, CFG_AT(struct relabel_config, action), .values = relabel_actions, .def = "replace",
+    {.key = "action", .kind = BIND_ENUM, CFG_AT(struct relabel_config, action), .values = prom_relabel_actions, .def = "replace",
      .help = "What is done."},
     {0}};
 static const struct cfg_field relabel_elem = {.kind = BIND_STRUCT, .fields = relabel_fields, CFG_NESTED(struct relabel_config)};
@@ -109,17 +114,17 @@ static const struct cfg_field file_sd_elem = {.kind = BIND_STRUCT, .fields = fil
 static const struct cfg_field basic_auth_fields[] = {
     {.key = "username", .kind = BIND_STRING, .any_scalar = true, CFG_AT(struct basic_auth_config, username), .help = "User name."},
     {.key = "username_file", .kind = BIND_STRING, CFG_AT(struct basic_auth_config, username_file), .help = "A file with it, read at every scrape."},
-    {.key = "username_ref", .kind = BIND_REFUSED, .help = NOT_SERVED("a secret manager")},
+    {.key = "username_ref", .kind = BIND_REFUSED, .help = "there is no secret manager"},
     {.key = "password", .kind = BIND_OPAQUE, .any_scalar = true, CFG_AT(struct basic_auth_config, password), .help = "Password."},
     {.key = "password_file", .kind = BIND_STRING, CFG_AT(struct basic_auth_config, password_file), .help = "A file with it, read at every scrape."},
-    {.key = "password_ref", .kind = BIND_REFUSED, .help = NOT_SERVED("a secret manager")},
+    {.key = "password_ref", .kind = BIND_REFUSED, .help = "there is no secret manager"},
     {0}};
 static const struct cfg_field authorization_fields[] = {
     {.key = "type", .kind = BIND_STRING, CFG_AT(struct authorization_config, type), .def = "Bearer", .help = "Word before the credentials."},
     {.key = "credentials", .kind = BIND_OPAQUE, .any_scalar = true, CFG_AT(struct authorization_config, credentials), .help = "The credentials."},
     {.key = "credentials_file", .kind = BIND_STRING, CFG_AT(struct authorization_config, credentials_file),
      .help = "A file with them, read at every scrape."},
-    {.key = "credentials_ref", .kind = BIND_REFUSED, .help = NOT_SERVED("a secret manager")},
+    {.key = "credentials_ref", .kind = BIND_REFUSED, .help = "there is no secret manager"},
     {0}};
 static const struct cfg_field tls_fields[] = {
     {.key = "ca", .kind = BIND_STRING, CFG_AT(struct prom_tls_config, ca), .help = "Certificate authorities, as PEM text."},
@@ -143,26 +148,24 @@ static const struct cfg_field http_header_elem = {.kind = BIND_STRUCT, .fields =
 static const struct cfg_field limit_fields[] = {
     {.key = "body_size_limit", .kind = BIND_STRING, .any_scalar = true, CFG_AT(struct scrape_limits, body_size_limit), .nullable = true,
      .parse = parse_size, .help = "Largest page, uncompressed, such as 10MB; 0 means no limit. A scrape over a limit fails."},
-    {.key = "sample_limit", .kind = BIND_INT, CFG_AT(struct scrape_limits, sample_limit), .def = "-1", .min = -1, .max = 9e15,
-     .help = "Most samples of a scrape, after relabelling; 0 means no limit."},
-    {.key = "target_limit", .kind = BIND_INT, CFG_AT(struct scrape_limits, target_limit), .def = "-1", .min = -1, .max = 9e15,
+    {.key = "sample_limit", .kind = BIND_INT, CFG_AT(struct scrape_limits, sample_limit), .max = 9e15,
+     .help = "Most samples of a scrape, after relabelling; 0 means that of global, or no limit."},
+    {.key = "target_limit", .kind = BIND_INT, CFG_AT(struct scrape_limits, target_limit), .max = 9e15,
      .help = "Most targets of the job; with more of them all scrapes fail; 0 means no limit."},
-    {.key = "label_limit", .kind = BIND_INT, CFG_AT(struct scrape_limits, label_limit), .def = "-1", .min = -1, .max = 9e15,
+    {.key = "label_limit", .kind = BIND_INT, CFG_AT(struct scrape_limits, label_limit), .max = 9e15,
      .help = "Most labels of a sample; 0 means no limit."},
-    {.key = "label_name_length_limit", .kind = BIND_INT, CFG_AT(struct scrape_limits, label_name_length_limit), .def = "-1", .min = -1,
-     .max = 9e15, .unit = "bytes", .help = "Longest name of a label; 0 means no limit."},
-    {.key = "label_value_length_limit", .kind = BIND_INT, CFG_AT(struct scrape_limits, label_value_length_limit), .def = "-1", .min = -1,
-     .max = 9e15, .unit = "bytes", .help = "Longest value of a label; 0 means no limit."},
+    {.key = "label_name_length_limit", .kind = BIND_INT, CFG_AT(struct scrape_limits, label_name_length_limit), .max = 9e15, .unit = "bytes", .help = "Longest name of a label; 0 means no limit."},
+    {.key = "label_value_length_limit", .kind = BIND_INT, CFG_AT(struct scrape_limits, label_value_length_limit), .max = 9e15, .unit = "bytes", .help = "Longest value of a label; 0 means no limit."},
     {.key = "keep_dropped_targets", .kind = BIND_ANY, CFG_AT(struct scrape_limits, unused), .help = "Accepted, has no effect."},
     {.key = "native_histogram_bucket_limit", .kind = BIND_ANY, CFG_AT(struct scrape_limits, unused), .help = NO_EFFECT},
     {.key = "native_histogram_min_bucket_factor", .kind = BIND_ANY, CFG_AT(struct scrape_limits, unused), .help = NO_EFFECT},
-    {.key = "scrape_native_histograms", .kind = BIND_REFUSED, .def = "false", .help = NOT_SERVED("reading native histograms")},
-    {.key = "convert_classic_histograms_to_nhcb", .kind = BIND_REFUSED, .def = "false", .help = NOT_SERVED("native histograms")},
+    {.key = "scrape_native_histograms", .kind = BIND_REFUSED, .def = "false", .help = "native histograms are not read"},
+    {.key = "convert_classic_histograms_to_nhcb", .kind = BIND_REFUSED, .def = "false", .help = "native histograms are not made"},
     {.key = "always_scrape_classic_histograms", .kind = BIND_ANY, CFG_AT(struct scrape_limits, unused), .help = NO_EFFECT},
-    {.key = "metric_name_validation_scheme", .kind = BIND_REFUSED, .def = "utf8", .help = NOT_SERVED("another scheme than utf8")},
+    {.key = "metric_name_validation_scheme", .kind = BIND_REFUSED, .def = "utf8", .help = "names are checked as utf8"},
     {.key = "metric_name_escaping_scheme", .kind = BIND_ENUM, CFG_AT(struct scrape_limits, name_escaping), .values = escapings,
      .help = "What the Accept header asks for: allow-utf-8 unless given."},
-    {.key = "scrape_failure_log_file", .kind = BIND_REFUSED, .def = "", .help = NOT_SERVED("a log of failed scrapes")},
+    {.key = "scrape_failure_log_file", .kind = BIND_REFUSED, .def = "", .help = "failed scrapes are logged with the rest"},
     {0}};
 
 static const struct cfg_field scrape_fields[] = {
@@ -201,14 +204,14 @@ static const struct cfg_field scrape_fields[] = {
      CFG_NESTED(struct authorization_config), .null_absent = true, .help = "The Authorization header."},
     {.key = "bearer_token", .kind = BIND_OPAQUE, .any_scalar = true, CFG_AT(struct scrape_config, bearer_token), .help = "Older form of authorization."},
     {.key = "bearer_token_file", .kind = BIND_STRING, CFG_AT(struct scrape_config, bearer_token_file), .help = "Older form of authorization."},
-    {.key = "oauth2", .kind = BIND_REFUSED, .help = NOT_SERVED("oauth2")},
+    {.key = "oauth2", .kind = BIND_REFUSED, .help = "oauth2; use authorization or basic_auth"},
     {.key = "tls_config", .kind = BIND_STRUCT, CFG_AT(struct scrape_config, tls), .fields = tls_fields, CFG_NESTED(struct prom_tls_config),
      .help = "TLS of https targets."},
     {.key = "proxy_url", .kind = BIND_STRING, CFG_AT(struct scrape_config, proxy_url), .help = "HTTP proxy."},
     {.key = "no_proxy", .kind = BIND_STRING, CFG_AT(struct scrape_config, no_proxy), .help = "Hosts that it is not for, comma separated."},
     {.key = "proxy_from_environment", .kind = BIND_BOOL, CFG_AT(struct scrape_config, proxy_from_environment),
      .help = "Takes the proxy from HTTP_PROXY, HTTPS_PROXY and NO_PROXY."},
-    {.key = "proxy_connect_header", .kind = BIND_REFUSED, .def = "{}", .help = NOT_SERVED("headers for the proxy")},
+    {.key = "proxy_connect_header", .kind = BIND_REFUSED, .def = "{}", .help = "headers for the proxy"},
     {.key = "follow_redirects", .kind = BIND_BOOL, CFG_AT(struct scrape_config, follow_redirects), .def = "true", .help = "Redirects are followed."},
     {.key = "enable_http2", .kind = BIND_BOOL, CFG_AT(struct scrape_config, enable_http2), .def = "true", .help = "HTTP/2 on https."},
     {.key = "http_headers", .kind = BIND_MAP, CFG_AT(struct scrape_config, http_headers), .elem = &http_header_elem, .help = "Further request headers."},
@@ -256,22 +259,22 @@ static const struct cfg_field global_fields[] = {
      .help = "Adds scrape_timeout_seconds, scrape_sample_limit and scrape_body_size_bytes."},
     {.key = "evaluation_interval", .kind = BIND_ANY, CFG_AT(struct global_config, unused), .help = "Accepted, has no effect: there are no rules."},
     {.key = "rule_query_offset", .kind = BIND_ANY, CFG_AT(struct global_config, unused), .help = "Accepted, has no effect: there are no rules."},
-    {.key = "query_log_file", .kind = BIND_REFUSED, .def = "", .help = NOT_SERVED("querying")},
+    {.key = "query_log_file", .kind = BIND_REFUSED, .def = "", .help = "nothing is queried"},
     {0}};
 
 static const struct cfg_field file_fields[] = {
     {.key = "global", .kind = BIND_STRUCT, CFG_AT(struct prom_file_config, global), .fields = global_fields, CFG_NESTED(struct global_config),
      .help = "Defaults of all jobs."},
     {.key = "scrape_configs", .kind = BIND_LIST, CFG_AT(struct prom_file_config, scrape_configs), .elem = &scrape_elem, .help = "The jobs."},
-    {.key = "scrape_config_files", .kind = BIND_REFUSED, .def = "[]", .help = NOT_SERVED("reading jobs from further files; put them below scrape_configs, or give several --config")},
-    {.key = "remote_read", .kind = BIND_REFUSED, .def = "[]", .help = NOT_SERVED("remote_read in a receiver")},
-    {.key = "remote_write", .kind = BIND_REFUSED, .def = "[]", .help = NOT_SERVED("remote_write in a receiver; use an exporter")},
-    {.key = "rule_files", .kind = BIND_REFUSED, .def = "[]", .help = NOT_SERVED("evaluating rules (rule_files)")},
-    {.key = "alerting", .kind = BIND_REFUSED, .def = "{}", .help = NOT_SERVED("alerting")},
-    {.key = "storage", .kind = BIND_REFUSED, .def = "{}", .help = NOT_SERVED("storing samples")},
-    {.key = "tracing", .kind = BIND_REFUSED, .def = "{}", .help = NOT_SERVED("tracing of scrapes")},
-    {.key = "otlp", .kind = BIND_REFUSED, .def = "{}", .help = NOT_SERVED("otlp in a Prometheus configuration; use the otlp receiver")},
-    {.key = "runtime", .kind = BIND_REFUSED, .def = "{}", .help = NOT_SERVED("setting the runtime of Prometheus")},
+    {.key = "scrape_config_files", .kind = BIND_REFUSED, .def = "[]", .help = "put the jobs below scrape_configs"},
+    {.key = "remote_read", .kind = BIND_REFUSED, .def = "[]", .help = "remote_read has no meaning in a receiver"},
+    {.key = "remote_write", .kind = BIND_REFUSED, .def = "[]", .help = "remote_write has no meaning in a receiver; use an exporter"},
+    {.key = "rule_files", .kind = BIND_REFUSED, .def = "[]", .help = "rules are not evaluated in a receiver"},
+    {.key = "alerting", .kind = BIND_REFUSED, .def = "{}", .help = "there are no alerts in a receiver"},
+    {.key = "storage", .kind = BIND_REFUSED, .def = "{}", .help = "nothing is stored"},
+    {.key = "tracing", .kind = BIND_REFUSED, .def = "{}", .help = "scrapes are not traced"},
+    {.key = "otlp", .kind = BIND_REFUSED, .def = "{}", .help = "use the otlp receiver"},
+    {.key = "runtime", .kind = BIND_REFUSED, .def = "{}", .help = "there is no Go runtime"},
     {0}};
 
 const struct cfg_field prom_fields[] = {
@@ -287,8 +290,8 @@ const struct cfg_field prom_fields[] = {
      CFG_PRESENCE(struct prom_config, initial_scrape_offset_given),
      .help = "The first scrape of every target is this long after the start; by default it is anywhere within the first interval, "
              "elsewhere for every target."},
-    {.key = "api_server", .kind = BIND_REFUSED, .help = NOT_SERVED("the API server of Prometheus (api_server)")},
-    {.key = "target_allocator", .kind = BIND_REFUSED, .help = NOT_SERVED("the target allocator of Kubernetes (target_allocator)")},
+    {.key = "api_server", .kind = BIND_REFUSED, .help = "there is no API server of Prometheus"},
+    {.key = "target_allocator", .kind = BIND_REFUSED, .help = "targets come from the configuration, not from a target allocator"},
     {.key = "report_extra_scrape_metrics", .kind = BIND_REFUSED, .def = "false", .help = "use extra_scrape_metrics below config"},
     {0}};
 /* clang-format on */

@@ -6,19 +6,10 @@
 #include "agent/net/tls.h"
 
 enum relabel_action {
-    RELABEL_REPLACE,
-    RELABEL_KEEP,
-    RELABEL_DROP,
-    RELABEL_KEEPEQUAL,
-    RELABEL_DROPEQUAL,
-    RELABEL_HASHMOD,
-    RELABEL_LABELMAP,
-    RELABEL_LABELDROP,
-    RELABEL_LABELKEEP,
-    RELABEL_LOWERCASE,
-    RELABEL_UPPERCASE,
+    RELABEL_REPLACE, RELABEL_KEEP, RELABEL_DROP, RELABEL_KEEPEQUAL, RELABEL_DROPEQUAL, RELABEL_HASHMOD, RELABEL_LABELMAP,
+    RELABEL_LABELDROP, RELABEL_LABELKEEP, RELABEL_LOWERCASE, RELABEL_UPPERCASE,
 };
-extern const char *const relabel_actions[]; /* their names, NULL ended */
+extern const char *const prom_relabel_actions[]; /* their names, NULL ended */
 struct relabel_config {
     struct cfg_list source_labels; /* of const char * */
     const char *separator, *regex, *target_label, *replacement;
@@ -26,7 +17,6 @@ struct relabel_config {
     int action;
     enum cfg_presence separator_given, regex_given, replacement_given;
 };
-
 struct static_config {
     struct cfg_list targets; /* of const char * */
     struct cfg_map labels;   /* of const char * */
@@ -35,7 +25,6 @@ struct file_sd_config {
     struct cfg_list files; /* of const char * */
     const char *refresh_interval;
 };
-
 struct basic_auth_config {
     const char *username, *username_file, *password, *password_file;
 };
@@ -51,7 +40,7 @@ struct prom_tls_config {
     int min_version, max_version; /* 0 = default, 1 TLS10 … 4 TLS13 */
 };
 
-/* What a job takes from `global` where it has none of its own; -1 or NULL = not given. */
+/* What a job takes from `global` where it has none of its own; 0 or NULL = none. */
 struct scrape_limits {
     const char *body_size_limit;
     int64_t sample_limit, target_limit, label_limit, label_name_length_limit, label_value_length_limit;
@@ -64,19 +53,15 @@ struct scrape_config {
     const char *job_name;
     const char *scrape_interval, *scrape_timeout; /* NULL = global */
     const char *metrics_path;
-    int scheme; /* 0 http, 1 https */
+    int scheme;            /* 0 http, 1 https */
     struct cfg_map params; /* of struct cfg_list of const char * */
     bool honor_labels, honor_timestamps, track_timestamps_staleness, enable_compression;
     struct cfg_list scrape_protocols; /* of int: enum scrape_protocol; empty = global */
     int fallback_scrape_protocol;     /* enum scrape_protocol */
     struct scrape_limits limits;
     const struct cfg_value *extra_scrape_metrics; /* NULL = global */
-
-    struct cfg_list static_configs;         /* of struct static_config */
-    struct cfg_list file_sd_configs;        /* of struct file_sd_config */
-    struct cfg_list relabel_configs;        /* of struct relabel_config */
-    struct cfg_list metric_relabel_configs; /* of struct relabel_config */
-
+    struct cfg_list static_configs, file_sd_configs;         /* of struct static_config, file_sd_config */
+    struct cfg_list relabel_configs, metric_relabel_configs; /* of struct relabel_config */
     const struct basic_auth_config *basic_auth;
     const struct authorization_config *authorization;
     const char *bearer_token, *bearer_token_file;

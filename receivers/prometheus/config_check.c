@@ -35,7 +35,8 @@ static int job_times(const struct global_config *g, const struct scrape_config *
     if (global_timeout > global_interval)
         return err_set(reterr, -EINVAL, "global scrape timeout greater than scrape interval");
     if (global_timeout == 0)
-        global_timeout = global_interval < DEFAULT_TIMEOUT_NS ? global_interval : DEFAULT_TIMEOUT_NS;
+        global_timeout =
+            global_interval < DEFAULT_TIMEOUT_NS ? global_interval : DEFAULT_TIMEOUT_NS;
     if (j->interval_ns == 0)
         j->interval_ns = global_interval;
     if (j->timeout_ns > j->interval_ns)
@@ -50,13 +51,17 @@ static int job_times(const struct global_config *g, const struct scrape_config *
 
 static uint64_t limit_of(int64_t own, int64_t global)
 {
-    return own > 0 ? (uint64_t)own : own == 0 || global < 0 ? 0 : (uint64_t)global;
+    return (uint64_t)(own ? own : global);
 }
 
 static int job_limits(const struct scrape_limits *global, const struct scrape_limits *own,
                       struct job_settings *j, struct err *reterr)
 {
-    const char *body = given(own->body_size_limit) ? own->body_size_limit : global->body_size_limit;
+    int r = given(own->body_size_limit)
+                ? prom_parse_size(own->body_size_limit, &j->body_size_limit, reterr)
+                : 0;
+    if (r == 0 && j->body_size_limit == 0 && given(global->body_size_limit))
+        r = prom_parse_size(global->body_size_limit, &j->body_size_limit, reterr);
     j->sample_limit = limit_of(own->sample_limit, global->sample_limit);
     j->target_limit = limit_of(own->target_limit, global->target_limit);
     j->label_limit = limit_of(own->label_limit, global->label_limit);
@@ -64,8 +69,7 @@ static int job_limits(const struct scrape_limits *global, const struct scrape_li
         limit_of(own->label_name_length_limit, global->label_name_length_limit);
     j->label_value_length_limit =
         limit_of(own->label_value_length_limit, global->label_value_length_limit);
-    j->body_size_limit = 0;
-    return given(body) ? prom_parse_size(body, &j->body_size_limit, reterr) : 0;
+    return r;
 }
 
 /* Weights fall by their place in the list, as Prometheus gives them. */
@@ -157,7 +161,9 @@ static int check_auth(const struct scrape_config *s, struct err *reterr)
         return err_at(reterr, "bearer_token_file",
                       "at most one of bearer_token & bearer_token_file must be configured");
     if ((s->basic_auth != NULL) + (s->authorization != NULL) + bearer > 1)
-        return err_at(reterr, bearer ? given(s->bearer_token) ? "bearer_token" : "bearer_token_file" : "authorization",
+        return err_at(reterr,
+                      bearer ? given(s->bearer_token) ? "bearer_token" : "bearer_token_file"
+                             : "authorization",
                       "at most one of basic_auth, authorization, bearer_token & bearer_token_file "
                       "must be configured");
     int r = check_basic_auth(s->basic_auth, reterr);
@@ -166,9 +172,11 @@ static int check_auth(const struct scrape_config *s, struct err *reterr)
 
 static int check_tls(const struct prom_tls_config *t, struct err *reterr)
 {
-    const bool cert = given(t->cert) || given(t->cert_file), key = given(t->key) || given(t->key_file);
+    const bool cert = given(t->cert) || given(t->cert_file),
+               key = given(t->key) || given(t->key_file);
     if (given(t->ca) && given(t->ca_file))
-        return err_at(reterr, "tls_config::ca_file", "at most one of ca & ca_file must be configured");
+        return err_at(reterr, "tls_config::ca_file",
+                      "at most one of ca & ca_file must be configured");
     if (given(t->cert) && given(t->cert_file))
         return err_at(reterr, "tls_config::cert_file",
                       "at most one of cert & cert_file must be configured");
@@ -184,14 +192,29 @@ static int check_tls(const struct prom_tls_config *t, struct err *reterr)
 
 static int check_headers(const struct cfg_map *m, struct err *reterr)
 {
-    static const char *const own[] = {"authorization", "host", "content-encoding", "content-length", "content-type",
-                                      "user-agent", "connection", "keep-alive", "accept", "accept-encoding",
-                                      "x-prometheus-scrape-timeout-seconds", "te", "trailer", "transfer-encoding", "upgrade"};
+    static const char *const own[] = {"authorization",
+                                      "host",
+                                      "content-encoding",
+                                      "content-length",
+                                      "content-type",
+                                      "user-agent",
+                                      "connection",
+                                      "keep-alive",
+                                      "accept",
+                                      "accept-encoding",
+                                      "x-prometheus-scrape-timeout-seconds",
+                                      "te",
+                                      "trailer",
+                                      "transfer-encoding",
+                                      "upgrade"};
     for (size_t i = 0; i < m->n; i++) {
         const char *k = m->keys[i];
         char path[120];
         snprintf(path, sizeof(path), "http_headers::%.90s", k);
-        if (!*k || k[strspn(k, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~")])
+        if (!*k ||
+            k[strspn(
+                k,
+                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~")])
             return err_at(reterr, path, "not a name of a header");
         for (size_t o = 0; o < ARRAY_SIZE(own); o++)
             if (strcasecmp(own[o], k) == 0)
@@ -205,8 +228,8 @@ static int check_relabel_list(const struct cfg_list *l, const char *key, struct 
     const struct relabel_config *c = l->items;
     for (size_t i = 0; i < l->n; i++) {
         struct err e = {.text = ""};
-        char path[160];
-        if (relabel_check(&c[i], &e) == 0)
+        char path[240];
+        if (prom_relabel_check(&c[i], &e) == 0)
             continue;
         snprintf(path, sizeof(path), "%s[%zu]%s%s", key, i, *e.path ? "::" : "", e.path);
         return err_at(reterr, path, "%s", e.text);
@@ -223,7 +246,8 @@ static int check_job(const struct prom_file_config *file, const struct scrape_co
         r = check_protocols(&s->scrape_protocols, reterr);
     if (r == 0 && s->fallback_scrape_protocol == PROTO_PROTOBUF)
         r = err_at(reterr, "fallback_scrape_protocol", "PrometheusProto is not supported");
-    if (r == 0 && s->extra_scrape_metrics && s->extra_scrape_metrics->type != CFG_BOOL && s->extra_scrape_metrics->type != CFG_NULL)
+    if (r == 0 && s->extra_scrape_metrics && s->extra_scrape_metrics->type != CFG_BOOL &&
+        s->extra_scrape_metrics->type != CFG_NULL)
         r = err_at(reterr, "extra_scrape_metrics", "expected true or false");
     if (r == 0)
         r = check_auth(s, reterr);
@@ -242,8 +266,8 @@ static int check_unique(const struct scrape_config *s, size_t i, struct err *ret
 {
     for (size_t k = 0; k < i; k++)
         if (strcmp(s[k].job_name, s[i].job_name) == 0)
-            return err_at(reterr, "job_name",
-                          "found multiple scrape configs with job name \"%s\"", s[i].job_name);
+            return err_at(reterr, "job_name", "found multiple scrape configs with job name \"%s\"",
+                          s[i].job_name);
     return 0;
 }
 

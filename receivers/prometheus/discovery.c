@@ -1,4 +1,5 @@
-/* Targets: those that the configuration names, and those of files, which are read again when they change. */
+/* Targets: those that the configuration names, and those of files, which are read again when they
+ * change. */
 #include <errno.h>
 #include <glob.h>
 #include <sys/stat.h>
@@ -14,10 +15,10 @@
 struct sd_file {
     struct sd_file *next;
     char *path;
-    struct stat seen;     /* as of the last reading */
+    struct stat seen;         /* as of the last reading */
     struct sd_groups *groups; /* NULL = never read */
-    bool here;            /* it exists, as of the last look */
-    bool failed;          /* the log has said so */
+    bool here;                /* it exists, as of the last look */
+    bool failed;              /* the log has said so */
 };
 struct sd_entry {
     struct job *job;
@@ -52,14 +53,14 @@ static struct target *find_target(const struct syncing *x, const struct target_s
 
 static void add_target(struct syncing *x, struct target_spec *spec)
 {
-    struct target *t = target_new(x->s, x->job, spec);
+    struct target *t = prom_target_new(x->s, x->job, spec);
     if (!t) {
         log_error(&x->s->owner->logger, "A target is left out: out of memory.");
-        target_spec_done(spec);
+        prom_target_spec_done(spec);
         return;
     }
     t->found = true;
-    target_schedule(t, x->now_ns);
+    prom_target_schedule(t, x->now_ns);
     struct target **end = &x->s->targets;
     while (*end)
         end = &(*end)->next;
@@ -79,7 +80,7 @@ static void sync_one(struct syncing *x, struct label_builder *b, const char *add
 {
     struct target_spec spec;
     struct err e = {.text = ""};
-    const int r = target_spec_make(x->job, b, &spec, &e);
+    const int r = prom_target_spec_make(x->job, b, &spec, &e);
     if (r < 0)
         warn_left_out(x, address, &e);
     if (r != 1)
@@ -93,9 +94,9 @@ static void sync_one(struct syncing *x, struct label_builder *b, const char *add
     t->found = true;
     if (t->gone_at_ns) { /* it is back */
         t->gone_at_ns = 0;
-        target_schedule(t, x->now_ns);
+        prom_target_schedule(t, x->now_ns);
     }
-    target_spec_done(&spec);
+    prom_target_spec_done(&spec);
 }
 
 static void sync_static(struct syncing *x, const struct static_config *c)
@@ -103,10 +104,10 @@ static void sync_static(struct syncing *x, const struct static_config *c)
     const char *const *addresses = c->targets.items, *const *values = c->labels.values;
     for (size_t i = 0; i < c->targets.n; i++) {
         struct label_builder *b = &x->s->labels;
-        labels_reset(b, (struct prom_labels){NULL, 0});
+        prom_builder_reset(b, (struct prom_labels){NULL, 0});
         for (size_t k = 0; k < c->labels.n; k++)
-            labels_set(b, bytes_str(c->labels.keys[k]), bytes_str(values[k]));
-        labels_set(b, bytes_str("__address__"), bytes_str(addresses[i]));
+            prom_builder_set(b, bytes_str(c->labels.keys[k]), bytes_str(values[k]));
+        prom_builder_set(b, bytes_str("__address__"), bytes_str(addresses[i]));
         sync_one(x, b, addresses[i]);
     }
 }
@@ -117,15 +118,16 @@ static void sync_file(struct syncing *x, const struct sd_file *f)
         const struct sd_group *group = &f->groups->items[g];
         for (size_t i = 0; i < group->ntargets; i++) {
             struct label_builder *b = &x->s->labels;
-            labels_reset(b, group->labels);
-            labels_set(b, bytes_str("__meta_filepath"), bytes_str(f->path));
-            labels_set(b, bytes_str("__address__"), bytes_str(group->targets[i]));
+            prom_builder_reset(b, group->labels);
+            prom_builder_set(b, bytes_str("__meta_filepath"), bytes_str(f->path));
+            prom_builder_set(b, bytes_str("__address__"), bytes_str(group->targets[i]));
             sync_one(x, b, group->targets[i]);
         }
     }
 }
 
-/* A target that is not found any more gets its stale points after a little more than two intervals: it may come back. */
+/* A target that is not found any more gets its stale points after a little more than two intervals:
+ * it may come back. */
 static void mark_gone(struct syncing *x)
 {
     for (struct target *t = x->s->targets; t; t = t->next) {
@@ -146,7 +148,8 @@ static void sync_job(const struct discovery *d, struct job *j, uint64_t now_ns)
     for (size_t i = 0; i < j->settings.config->static_configs.n; i++)
         sync_static(&x, &statics[i]);
     for (size_t i = 0; i < d->n; i++)
-        for (struct sd_file *f = d->entries[i].job == j ? d->entries[i].files : NULL; f; f = f->next)
+        for (struct sd_file *f = d->entries[i].job == j ? d->entries[i].files : NULL; f;
+             f = f->next)
             sync_file(&x, f);
     mark_gone(&x);
     j->ntargets = x.n;
@@ -157,7 +160,7 @@ static void sync_job(const struct discovery *d, struct job *j, uint64_t now_ns)
 
 static struct sd_file *file_free(struct sd_file *f)
 {
-    sd_groups_free(f->groups);
+    prom_sd_groups_free(f->groups);
     free(f->path);
     free(f);
     return NULL;
@@ -189,7 +192,7 @@ static bool file_read(const struct discovery *d, struct sd_file *f)
 {
     struct err e = {.text = ""};
     struct sd_groups *groups = NULL;
-    const int r = sd_file_read(f->path, &groups, &e);
+    const int r = prom_sd_file_read(f->path, &groups, &e);
     if (r < 0 && !f->failed)
         log_warn(&d->s->owner->logger,
                  "A file of targets cannot be read. What it said before stays.",
@@ -197,7 +200,7 @@ static bool file_read(const struct discovery *d, struct sd_file *f)
     f->failed = r < 0;
     if (r < 0)
         return false;
-    sd_groups_free(f->groups);
+    prom_sd_groups_free(f->groups);
     f->groups = groups;
     return true;
 }
@@ -252,7 +255,7 @@ static bool entry_look(const struct discovery *d, struct sd_entry *e, uint64_t n
 
 /* ---- */
 
-uint64_t discovery_run(struct discovery *d, uint64_t now_ns)
+uint64_t prom_discovery_run(struct discovery *d, uint64_t now_ns)
 {
     for (size_t j = 0; j < d->s->njobs; j++) {
         bool changed = !d->synced;
@@ -279,7 +282,7 @@ static void add_entries(struct discovery *d, struct job *j)
     }
 }
 
-struct discovery *discovery_new(struct scraper *s)
+struct discovery *prom_discovery_new(struct scraper *s)
 {
     size_t n = 1;
     struct discovery *d = calloc(1, sizeof(*d));
@@ -295,7 +298,7 @@ struct discovery *discovery_new(struct scraper *s)
     return d;
 }
 
-struct discovery *discovery_free(struct discovery *d)
+struct discovery *prom_discovery_free(struct discovery *d)
 {
     for (size_t i = 0; d && i < d->n; i++)
         for (struct sd_file *f; (f = d->entries[i].files);) {

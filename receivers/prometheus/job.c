@@ -30,15 +30,15 @@ static void set_tls(struct job *j, const struct prom_tls_config *t)
                                           .max_version = versions[t->max_version]};
 }
 
-int job_init(struct job *j, const struct prom_file_config *file, const struct scrape_config *c,
-             struct err *reterr)
+int prom_job_init(struct job *j, const struct prom_file_config *file, const struct scrape_config *c,
+                  struct err *reterr)
 {
     *j = (struct job){.ntargets = 0};
     int r = prom_job_settings(file, c, &j->settings, reterr);
     if (r == 0)
-        r = relabel_new(&c->relabel_configs, &j->target_rules, reterr);
+        r = prom_relabel_new(&c->relabel_configs, &j->target_rules, reterr);
     if (r == 0)
-        r = relabel_new(&c->metric_relabel_configs, &j->sample_rules, reterr);
+        r = prom_relabel_new(&c->metric_relabel_configs, &j->sample_rules, reterr);
     set_tls(j, &c->tls);
     j->http = (struct http_client_settings){.tls = &j->tls,
                                             .proxy_url = c->proxy_url,
@@ -51,10 +51,10 @@ int job_init(struct job *j, const struct prom_file_config *file, const struct sc
     return r;
 }
 
-void job_done(struct job *j)
+void prom_job_done(struct job *j)
 {
-    j->target_rules = relabel_free(j->target_rules);
-    j->sample_rules = relabel_free(j->sample_rules);
+    j->target_rules = prom_relabel_free(j->target_rules);
+    j->sample_rules = prom_relabel_free(j->sample_rules);
 }
 
 /* ---- the head of a request ---- */
@@ -71,15 +71,16 @@ static void add_line(struct head *h, const char *text)
 {
     if (!text || h->n + 1 >= MAX_HEADERS) {
         h->error = h->error ? h->error
-                   : text  ? err_set(h->reterr, -EINVAL, "more than %d request headers", MAX_HEADERS)
-                           : err_set(h->reterr, -ENOMEM, "out of memory");
+                   : text ? err_set(h->reterr, -EINVAL, "more than %d request headers", MAX_HEADERS)
+                          : err_set(h->reterr, -ENOMEM, "out of memory");
         return;
     }
     h->lines[h->n++] = text;
     h->lines[h->n] = NULL;
 }
 
-/* The text of a file without the white space around it, which is a secret from now on; NULL, noted in `h`, when it cannot be had. */
+/* The text of a file without the white space around it, which is a secret from now on; NULL, noted
+ * in `h`, when it cannot be had. */
 static const char *read_secret(struct head *h, const char *path)
 {
     _cleanup_buf_ struct buf *b = buf_new(0);
@@ -149,8 +150,8 @@ static void add_values(struct head *h, const char *name, const struct cfg_list *
     for (size_t i = 0; i < l->n && !h->error; i++) {
         const char *v = files ? read_secret(h, texts[i]) : texts[i];
         if (!h->error && strpbrk(v, "\r\n"))
-            h->error = err_set(h->reterr, -EINVAL, "http_headers: a value of %s has several lines",
-                               name);
+            h->error =
+                err_set(h->reterr, -EINVAL, "http_headers: a value of %s has several lines", name);
         if (!h->error)
             add_line(h, arena_printf(h->arena, "%s: %s", name, v));
     }
@@ -166,8 +167,8 @@ static void add_configured(struct head *h, const struct cfg_map *m)
     }
 }
 
-const char *const *job_request_headers(const struct job *j, uint64_t timeout_ns, struct arena *a,
-                                       struct err *reterr)
+const char *const *prom_job_request_headers(const struct job *j, uint64_t timeout_ns,
+                                            struct arena *a, struct err *reterr)
 {
     const struct scrape_config *c = j->settings.config;
     struct head h = {.arena = a, .reterr = reterr};
@@ -178,7 +179,8 @@ const char *const *job_request_headers(const struct job *j, uint64_t timeout_ns,
     }
     add_line(&h, arena_printf(a, "Accept: %s", j->settings.accept));
     add_line(&h, c->enable_compression ? "Accept-Encoding: gzip" : "Accept-Encoding: identity");
-    add_line(&h, arena_printf(a, "X-Prometheus-Scrape-Timeout-Seconds: %.9g", (double)timeout_ns / 1e9));
+    add_line(
+        &h, arena_printf(a, "X-Prometheus-Scrape-Timeout-Seconds: %.9g", (double)timeout_ns / 1e9));
     add_authorization(&h, c);
     add_configured(&h, &c->http_headers);
     return h.error ? NULL : h.lines;

@@ -4,13 +4,13 @@
 
 #include "proto/wire.h"
 
-int labels_init(struct label_builder *b)
+int prom_builder_init(struct label_builder *b)
 {
     *b = (struct label_builder){.arena = arena_new(0)};
     return b->arena ? 0 : -ENOMEM;
 }
 
-void labels_done(struct label_builder *b)
+void prom_builder_done(struct label_builder *b)
 {
     arena_free(b->arena);
     free(b->items);
@@ -32,7 +32,7 @@ static struct prom_label *append(struct label_builder *b)
     return &b->items[b->n++];
 }
 
-void labels_reset(struct label_builder *b, struct prom_labels base)
+void prom_builder_reset(struct label_builder *b, struct prom_labels base)
 {
     arena_reset(b->arena);
     b->n = 0;
@@ -44,7 +44,7 @@ void labels_reset(struct label_builder *b, struct prom_labels base)
     }
 }
 
-struct bytes labels_get(const struct label_builder *b, struct bytes name)
+struct bytes prom_builder_get(const struct label_builder *b, struct bytes name)
 {
     for (size_t i = 0; i < b->n; i++)
         if (bytes_eq(b->items[i].name, name))
@@ -52,7 +52,7 @@ struct bytes labels_get(const struct label_builder *b, struct bytes name)
     return bytes_of(NULL, 0);
 }
 
-void labels_set(struct label_builder *b, struct bytes name, struct bytes value)
+void prom_builder_set(struct label_builder *b, struct bytes name, struct bytes value)
 {
     struct prom_label *found = NULL;
     for (size_t i = 0; i < b->n; i++) {
@@ -73,7 +73,7 @@ static int by_name(const void *a, const void *b)
     return r ? r : (x->name.len > y->name.len) - (x->name.len < y->name.len);
 }
 
-int labels_sorted(struct label_builder *b, struct prom_labels *ret)
+int prom_builder_sorted(struct label_builder *b, struct prom_labels *ret)
 {
     size_t n = 0;
     for (size_t i = 0; i < b->n; i++)
@@ -86,12 +86,12 @@ int labels_sorted(struct label_builder *b, struct prom_labels *ret)
     return b->no_memory ? -ENOMEM : 0;
 }
 
-bool label_is(struct bytes name, const char *text)
+bool prom_label_is(struct bytes name, const char *text)
 {
     return bytes_eq_str(name, text);
 }
 
-bool label_has_prefix(struct bytes name, const char *prefix)
+bool prom_label_has_prefix(struct bytes name, const char *prefix)
 {
     const size_t n = strlen(prefix);
     return name.len >= n && memcmp(name.data, prefix, n) == 0;
@@ -105,7 +105,7 @@ static int encode_one(struct bytes text, struct buf *out)
     return r < 0 ? r : buf_append(out, text.data, text.len);
 }
 
-int labels_encode(struct prom_labels l, struct buf *out)
+int prom_labels_encode(struct prom_labels l, struct buf *out)
 {
     int r = 0;
     for (size_t i = 0; r == 0 && i < l.n; i++) {
@@ -127,7 +127,7 @@ static const uint8_t *decode_one(const uint8_t *p, struct bytes *ret)
     return p + len;
 }
 
-void labels_decode(struct bytes encoded, struct prom_label *items, size_t n)
+void prom_labels_decode(struct bytes encoded, struct prom_label *items, size_t n)
 {
     const uint8_t *p = encoded.data;
     for (size_t i = 0; i < n; i++) {
@@ -136,7 +136,7 @@ void labels_decode(struct bytes encoded, struct prom_label *items, size_t n)
     }
 }
 
-void labels_format(struct prom_labels l, char *ret, size_t size)
+void prom_labels_format(struct prom_labels l, char *ret, size_t size)
 {
     size_t at = (size_t)snprintf(ret, size, "{");
     for (size_t i = 0; i < l.n && at < size; i++)

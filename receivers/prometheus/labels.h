@@ -10,27 +10,27 @@ struct label_builder {
     struct arena *arena;
     struct prom_label *items; /* in no order; a value of length 0 means that there is no such label */
     size_t n, cap;
-    bool no_memory; /* an append failed; labels_sorted() says so */
+    bool no_memory; /* an append failed; prom_builder_sorted() says so */
 };
-int labels_init(struct label_builder *b); /* 0 or -ENOMEM */
-void labels_done(struct label_builder *b); /* a cleared one is fine */
+int prom_builder_init(struct label_builder *b); /* 0 or -ENOMEM */
+void prom_builder_done(struct label_builder *b); /* a cleared one is fine */
 /* Forgets everything and starts from `base`. */
-void labels_reset(struct label_builder *b, struct prom_labels base);
+void prom_builder_reset(struct label_builder *b, struct prom_labels base);
 /* The value; empty when there is none. */
-struct bytes labels_get(const struct label_builder *b, struct bytes name);
+struct bytes prom_builder_get(const struct label_builder *b, struct bytes name);
 /* Sets a label; an empty value removes it. */
-void labels_set(struct label_builder *b, struct bytes name, struct bytes value);
+void prom_builder_set(struct label_builder *b, struct bytes name, struct bytes value);
 /* The labels that are there, by name. Valid until the builder is changed. 0 or -ENOMEM. */
-int labels_sorted(struct label_builder *b, struct prom_labels *ret);
+int prom_builder_sorted(struct label_builder *b, struct prom_labels *ret);
 
-bool label_is(struct bytes name, const char *text);
-bool label_has_prefix(struct bytes name, const char *prefix);
+bool prom_label_is(struct bytes name, const char *text);
+bool prom_label_has_prefix(struct bytes name, const char *prefix);
 
 /* One after the other: length of the name, name, length of the value, value; lengths as varints. Appends; 0, -ENOMEM or -EMSGSIZE. */
-int labels_encode(struct prom_labels l, struct buf *out);
+int prom_labels_encode(struct prom_labels l, struct buf *out);
 /* The n labels of such a text into `items`, as views of it. */
-void labels_decode(struct bytes encoded, struct prom_label *items, size_t n);
+void prom_labels_decode(struct bytes encoded, struct prom_label *items, size_t n);
 /* {__name__="up", job="x"} for logs; cut at its size. */
-void labels_format(struct prom_labels l, char *ret, size_t size);
+void prom_labels_format(struct prom_labels l, char *ret, size_t size);
 
 #endif

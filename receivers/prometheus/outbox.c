@@ -2,25 +2,28 @@
 
 #include "agent/base/clock.h"
 
-#define PAUSE_NS (200 * NS_PER_MS) /* before a refused scrape is offered again; a longer one that downstream asks for counts */
+#define PAUSE_NS                                                                                   \
+    (200 * NS_PER_MS) /* before a refused scrape is offered again; a longer one that downstream    \
+                         asks for counts */
 #define PAUSE_CLOSING_NS (50 * NS_PER_MS)
 
 struct letter {
     struct ack ack;
-    struct outbox *box;
+    struct prom_outbox *box;
     struct batch *batch;
     struct letter *next;
 };
 
-void outbox_init(struct outbox *o, struct component *owner, void (*wake)(void *ctx), void *ctx)
+void prom_outbox_init(struct prom_outbox *o, struct component *owner, void (*wake)(void *ctx),
+                      void *ctx)
 {
-    *o = (struct outbox){.owner = owner, .wake = wake, .ctx = ctx};
+    *o = (struct prom_outbox){.owner = owner, .wake = wake, .ctx = ctx};
     o->tail = &o->head;
     pthread_mutex_init(&o->lock, NULL);
     receiver_metrics_get(owner->host, owner->id, "http", SIGNAL_METRICS, &o->metrics);
 }
 
-static void lost(struct outbox *o, struct letter *l)
+static void lost(struct prom_outbox *o, struct letter *l)
 {
     metric_add(o->metrics.refused, l->batch->records);
     batch_unref(l->batch);
@@ -28,7 +31,7 @@ static void lost(struct outbox *o, struct letter *l)
 }
 
 /* With the lock: the first one that waits. */
-static struct letter *take_first(struct outbox *o)
+static struct letter *take_first(struct prom_outbox *o)
 {
     struct letter *l = o->head;
     if (!l)
@@ -40,7 +43,7 @@ static struct letter *take_first(struct outbox *o)
     return l;
 }
 
-void outbox_done(struct outbox *o)
+void prom_outbox_done(struct prom_outbox *o)
 {
     if (!o->owner)
         return;
@@ -50,14 +53,15 @@ void outbox_done(struct outbox *o)
         lost(o, l);
     }
     if (points)
-        log_error(&o->owner->logger, "The pipeline refused the last scrapes until the end. Dropping them.",
+        log_error(&o->owner->logger,
+                  "The pipeline refused the last scrapes until the end. Dropping them.",
                   LOG_INT("dropped_items", points));
     pthread_mutex_destroy(&o->lock);
     o->owner = NULL;
 }
 
 /* With the lock: the oldest ones that are too many; they are the caller's. */
-static struct letter *make_room(struct outbox *o)
+static struct letter *make_room(struct prom_outbox *o)
 {
     struct letter *dropped = NULL;
     while (o->held_bytes > OUTBOX_MAX_BYTES && o->head && o->head->next) {
@@ -68,7 +72,7 @@ static struct letter *make_room(struct outbox *o)
     return dropped;
 }
 
-static void drop_all(struct outbox *o, struct letter *dropped)
+static void drop_all(struct prom_outbox *o, struct letter *dropped)
 {
     uint64_t points = 0;
     for (struct letter *l; (l = dropped);) {
@@ -82,7 +86,7 @@ static void drop_all(struct outbox *o, struct letter *dropped)
 }
 
 /* With the lock. `first`: it was the first one before, and is again. */
-static void hold(struct outbox *o, struct letter *l, bool first)
+static void hold(struct prom_outbox *o, struct letter *l, bool first)
 {
     o->held_bytes += l->batch->bytes;
     l->next = first ? o->head : NULL;
@@ -96,7 +100,7 @@ static void hold(struct outbox *o, struct letter *l, bool first)
     }
 }
 
-static void log_once(struct outbox *o, enum verdict v, const struct outcome *out)
+static void log_once(struct prom_outbox *o, enum verdict v, const struct outcome *out)
 {
     if (!atomic_exchange(&o->refused, true))
         log_warn(&o->owner->logger,
@@ -106,7 +110,7 @@ static void log_once(struct outbox *o, enum verdict v, const struct outcome *out
                  LOG_STR("error", out->message));
 }
 
-static void delivered(struct outbox *o, struct letter *l, uint32_t rejected)
+static void delivered(struct prom_outbox *o, struct letter *l, uint32_t rejected)
 {
     const uint32_t bad = rejected < l->batch->records ? rejected : l->batch->records;
     metric_add(o->metrics.accepted, l->batch->records - bad);
@@ -116,17 +120,17 @@ static void delivered(struct outbox *o, struct letter *l, uint32_t rejected)
 }
 
 /* With the lock: a refused letter waits again. */
-static void put_back(struct outbox *o, struct letter *l, const struct outcome *out)
+static void put_back(struct prom_outbox *o, struct letter *l, const struct outcome *out)
 {
-    const uint64_t asked = out->retry_after_ms * NS_PER_MS, pause = o->closing     ? PAUSE_CLOSING_NS
-                                                                   : asked > PAUSE_NS ? asked
-                                                                                      : PAUSE_NS;
+    const uint64_t asked = out->retry_after_ms * NS_PER_MS, pause = o->closing ? PAUSE_CLOSING_NS
+                                                                    : asked > PAUSE_NS ? asked
+                                                                                       : PAUSE_NS;
     o->due_ns = clock_now_ns() + pause;
     hold(o, l, true);
 }
 
 /* The last touch of the outbox: its owner may go away once nothing is under way. */
-static void let_go(struct outbox *o, bool wake)
+static void let_go(struct prom_outbox *o, bool wake)
 {
     pthread_mutex_lock(&o->lock);
     o->under_way--;
@@ -135,7 +139,8 @@ static void let_go(struct outbox *o, bool wake)
     pthread_mutex_unlock(&o->lock);
 }
 
-static void refused(struct outbox *o, struct letter *l, enum verdict v, const struct outcome *out)
+static void refused(struct prom_outbox *o, struct letter *l, enum verdict v,
+                    const struct outcome *out)
 {
     struct letter *dropped = NULL;
     pthread_mutex_lock(&o->lock);
@@ -152,7 +157,7 @@ static void refused(struct outbox *o, struct letter *l, enum verdict v, const st
 
 static void answered(struct letter *l, enum verdict v, const struct outcome *out)
 {
-    struct outbox *o = l->box;
+    struct prom_outbox *o = l->box;
     if (v == VERDICT_OK) {
         delivered(o, l, out->rejected);
         atomic_store(&o->refused, false);
@@ -178,7 +183,7 @@ static void offer(struct letter *l)
     answered(l, v, &now);
 }
 
-void outbox_send(struct outbox *o, struct batch *b)
+void prom_outbox_send(struct prom_outbox *o, struct batch *b)
 {
     struct letter *l = calloc(1, sizeof(*l));
     if (!l) {
@@ -188,7 +193,8 @@ void outbox_send(struct outbox *o, struct batch *b)
     }
     *l = (struct letter){.ack = {.done = letter_done, .owed = ACK_ALL}, .box = o, .batch = b};
     pthread_mutex_lock(&o->lock);
-    const bool waits = o->head || o->under_way >= OUTBOX_MAX_UNDER_WAY; /* not before those that wait */
+    const bool waits =
+        o->head || o->under_way >= OUTBOX_MAX_UNDER_WAY; /* not before those that wait */
     if (waits)
         hold(o, l, false);
     else
@@ -200,7 +206,7 @@ void outbox_send(struct outbox *o, struct batch *b)
         offer(l);
 }
 
-uint64_t outbox_offer(struct outbox *o, uint64_t now_ns)
+uint64_t prom_outbox_offer(struct prom_outbox *o, uint64_t now_ns)
 {
     pthread_mutex_lock(&o->lock);
     while (o->head && o->due_ns <= now_ns && o->under_way < OUTBOX_MAX_UNDER_WAY) {
@@ -210,14 +216,14 @@ uint64_t outbox_offer(struct outbox *o, uint64_t now_ns)
         offer(l);
         pthread_mutex_lock(&o->lock);
     }
-    const uint64_t next = !o->head                                 ? UINT64_MAX
+    const uint64_t next = !o->head                               ? UINT64_MAX
                           : o->under_way >= OUTBOX_MAX_UNDER_WAY ? now_ns + PAUSE_NS
-                                                                   : o->due_ns;
+                                                                 : o->due_ns;
     pthread_mutex_unlock(&o->lock);
     return next;
 }
 
-void outbox_closing(struct outbox *o)
+void prom_outbox_closing(struct prom_outbox *o)
 {
     pthread_mutex_lock(&o->lock);
     o->closing = true;
@@ -225,7 +231,7 @@ void outbox_closing(struct outbox *o)
     pthread_mutex_unlock(&o->lock);
 }
 
-bool outbox_empty(struct outbox *o)
+bool prom_outbox_empty(struct prom_outbox *o)
 {
     pthread_mutex_lock(&o->lock);
     const bool empty = !o->head && o->under_way == 0;

@@ -14,9 +14,9 @@
 #define OUTBOX_MAX_BYTES (16u * 1024 * 1024) /* of scrapes that wait to be offered again */
 #define OUTBOX_MAX_UNDER_WAY 1024            /* offered and not answered */
 
-struct outbox {
+struct prom_outbox {
     struct component *owner;
-    void (*wake)(void *ctx); /* of the thread that calls outbox_offer(), from any thread */
+    void (*wake)(void *ctx); /* of the thread that calls prom_outbox_offer(), from any thread */
     void *ctx;
     struct receiver_metrics metrics;
     pthread_mutex_t lock;        /* of all below; not held while something is offered */
@@ -27,15 +27,15 @@ struct outbox {
     bool closing;
     atomic_bool refused;         /* the log has said so */
 };
-void outbox_init(struct outbox *o, struct component *owner, void (*wake)(void *ctx), void *ctx);
+void prom_outbox_init(struct prom_outbox *o, struct component *owner, void (*wake)(void *ctx), void *ctx);
 /* Drops and counts what waits; after all was answered. */
-void outbox_done(struct outbox *o);
-void outbox_send(struct outbox *o, struct batch *b); /* takes `b` */
+void prom_outbox_done(struct prom_outbox *o);
+void prom_outbox_send(struct prom_outbox *o, struct batch *b); /* takes `b` */
 /* Offers what is due. Returns when the next one is; UINT64_MAX = nothing waits. */
-uint64_t outbox_offer(struct outbox *o, uint64_t now_ns);
+uint64_t prom_outbox_offer(struct prom_outbox *o, uint64_t now_ns);
 /* From now on refused scrapes are offered again sooner, for the process stops. */
-void outbox_closing(struct outbox *o);
+void prom_outbox_closing(struct prom_outbox *o);
 /* True when nothing waits and all was answered. */
-bool outbox_empty(struct outbox *o);
+bool prom_outbox_empty(struct prom_outbox *o);
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * The prometheus receiver: scrapes the metrics pages of targets. One thread makes all requests, so that a slow target delays no
- * other, and turns every answer into one batch of points. When the process stops every target is scraped once more.
+ * The prometheus receiver: scrapes the metrics pages of targets. One thread makes all requests, so
+ * that a slow target delays no other, and turns every answer into one batch of points. When the
+ * process stops every target is scraped once more.
  */
 #include "receivers/prometheus/prometheus.h"
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 
 #include "agent/base/clock.h"
@@ -33,8 +33,8 @@ static void move_on(struct target *t, uint64_t now)
 {
     t->next_ns += t->spec.interval_ns;
     if (t->next_ns <= now)
-        t->next_ns += (now - t->next_ns) / t->spec.interval_ns * t->spec.interval_ns +
-                      t->spec.interval_ns;
+        t->next_ns +=
+            (now - t->next_ns) / t->spec.interval_ns * t->spec.interval_ns + t->spec.interval_ns;
 }
 
 static bool is_busy(const struct target *t)
@@ -47,7 +47,7 @@ static void say_goodbye(struct scraper *s, struct target *t, uint64_t now)
 {
     const uint64_t ago = now > t->next_ns ? now - t->next_ns : 0;
     if (t->scraped)
-        scrape_forget(s, t, (int64_t)((clock_wall_ns() - ago) / NS_PER_MS));
+        prom_scrape_forget(s, t, (int64_t)((clock_wall_ns() - ago) / NS_PER_MS));
 }
 
 /* Starts what is due. Returns when the next target is. */
@@ -59,12 +59,12 @@ static uint64_t run_targets(struct scraper *s, uint64_t now)
         if (t->gone_at_ns && t->gone_at_ns <= now) {
             *at = t->next;
             say_goodbye(s, t, now);
-            target_free(t);
+            prom_target_free(t);
             continue;
         }
         if (!t->gone_at_ns && t->next_ns <= now) {
             if (!is_busy(t))
-                target_scrape(t, UINT64_MAX);
+                prom_target_scrape(t, UINT64_MAX);
             move_on(t, now);
         }
         const uint64_t due = t->gone_at_ns ? t->gone_at_ns : t->next_ns;
@@ -86,8 +86,8 @@ static void run_until_stop(struct prometheus *p)
     while (!atomic_load(&p->stopping)) {
         const uint64_t now = clock_now_ns();
         if (look <= now)
-            look = discovery_run(p->discovery, now);
-        const uint64_t next = run_targets(s, now), offer = outbox_offer(&s->outbox, now);
+            look = prom_discovery_run(p->discovery, now);
+        const uint64_t next = run_targets(s, now), offer = prom_outbox_offer(&s->outbox, now);
         http_async_run(s->async, earliest(earliest(next, offer), look));
     }
 }
@@ -101,7 +101,7 @@ static bool run_final(struct scraper *s, uint64_t until)
     for (struct target *t = s->targets; t; t = t->next) {
         if (t->final_owed && !is_busy(t)) {
             t->final_owed = false;
-            target_scrape(t, until);
+            prom_target_scrape(t, until);
         }
         busy |= is_busy(t);
     }
@@ -121,11 +121,11 @@ static void scrape_all_once_more(struct prometheus *p)
 
 static void drain(struct prometheus *p)
 {
-    struct outbox *o = &p->scraper.outbox;
-    outbox_closing(o);
-    while (!outbox_empty(o) && clock_now_ns() < p->deadline_ns) {
-        const uint64_t offer = outbox_offer(o, clock_now_ns());
-        if (!outbox_empty(o))
+    struct prom_outbox *o = &p->scraper.outbox;
+    prom_outbox_closing(o);
+    while (!prom_outbox_empty(o) && clock_now_ns() < p->deadline_ns) {
+        const uint64_t offer = prom_outbox_offer(o, clock_now_ns());
+        if (!prom_outbox_empty(o))
             http_async_run(p->scraper.async, earliest(offer, p->deadline_ns));
     }
 }
@@ -137,7 +137,8 @@ static void cancel_all(struct scraper *s)
             http_caller_cancel(t->caller);
 }
 
-/* After a reload of the configuration the new receiver goes on with the targets: there is no last scrape then. */
+/* After a reload of the configuration the new receiver goes on with the targets: there is no last
+ * scrape then. */
 static void *run(void *arg)
 {
     struct prometheus *p = arg;
@@ -158,17 +159,17 @@ static void wake(void *ctx)
 
 static void scraper_done(struct scraper *s)
 {
-    outbox_done(&s->outbox);
+    prom_outbox_done(&s->outbox);
     for (struct target *t; (t = s->targets);) {
         s->targets = t->next;
-        target_free(t);
+        prom_target_free(t);
     }
     http_async_free(s->async);
     for (size_t i = 0; i < s->njobs; i++)
-        job_done(&s->jobs[i]);
+        prom_job_done(&s->jobs[i]);
     free(s->jobs);
     prom_mapper_free(s->mapper);
-    labels_done(&s->labels);
+    prom_builder_done(&s->labels);
     buf_unref(s->scratch);
     free(s->items);
     free(s->external);
@@ -179,7 +180,7 @@ static void prometheus_destroy(struct component *c)
     struct prometheus *p = (struct prometheus *)c;
     if (!p)
         return;
-    discovery_free(p->discovery);
+    prom_discovery_free(p->discovery);
     scraper_done(&p->scraper);
     free(p);
 }
@@ -192,7 +193,7 @@ static int make_jobs(struct scraper *s, struct err *reterr)
     if (!s->jobs)
         return err_set(reterr, -ENOMEM, "out of memory");
     for (size_t i = 0; i < l->n; i++) {
-        int r = job_init(&s->jobs[s->njobs++], &s->config->file, &c[i], reterr);
+        int r = prom_job_init(&s->jobs[s->njobs++], &s->config->file, &c[i], reterr);
         if (r < 0)
             return r;
     }
@@ -216,10 +217,8 @@ static int make_tools(struct scraper *s)
 {
     s->mapper = prom_mapper_new(MOTEL_VERSION);
     s->scratch = buf_new(0);
-    if (!s->mapper || !s->scratch || labels_init(&s->labels) < 0 || make_external(s) < 0)
+    if (!s->mapper || !s->scratch || prom_builder_init(&s->labels) < 0 || make_external(s) < 0)
         return -ENOMEM;
-    if (getrandom(&s->seed, sizeof(s->seed), GRND_NONBLOCK) != sizeof(s->seed))
-        s->seed = clock_now_ns();
     return 0;
 }
 
@@ -233,11 +232,11 @@ static int prometheus_create(const struct component_args *args, struct component
     struct scraper *s = &p->scraper;
     s->owner = &p->base;
     s->config = args->config;
-    outbox_init(&s->outbox, &p->base, wake, p);
+    prom_outbox_init(&s->outbox, &p->base, wake, p);
     int r = make_jobs(s, reterr);
     if (r == 0 && (r = make_tools(s)) < 0)
         err_set(reterr, r, "out of memory");
-    if (r == 0 && !(p->discovery = discovery_new(s)))
+    if (r == 0 && !(p->discovery = prom_discovery_new(s)))
         r = err_set(reterr, -ENOMEM, "out of memory");
     if (r < 0)
         prometheus_destroy(&p->base);
@@ -249,7 +248,7 @@ static int prometheus_create(const struct component_args *args, struct component
 static void warn_renames(const struct scraper *s)
 {
     for (size_t i = 0; i < s->njobs; i++)
-        if (relabel_renames(s->jobs[i].sample_rules))
+        if (prom_relabel_renames(s->jobs[i].sample_rules))
             log_warn(&s->owner->logger,
                      "metric renaming using metric_relabel_configs will result in unknown-typed "
                      "metrics without a unit or description",

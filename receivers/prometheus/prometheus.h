@@ -22,10 +22,10 @@ struct job {
     size_t ntargets;
 };
 /* `file` and `config` outlive the job. 0 or -errno with reterr. */
-int job_init(struct job *j, const struct prom_file_config *file, const struct scrape_config *config, struct err *reterr);
-void job_done(struct job *j);
+int prom_job_init(struct job *j, const struct prom_file_config *file, const struct scrape_config *config, struct err *reterr);
+void prom_job_done(struct job *j);
 /* The headers of one request as http_client_request has them, in `a`; reads the files that hold credentials. NULL with reterr. */
-const char *const *job_request_headers(const struct job *j, uint64_t timeout_ns, struct arena *a, struct err *reterr);
+const char *const *prom_job_request_headers(const struct job *j, uint64_t timeout_ns, struct arena *a, struct err *reterr);
 
 /* What a target is, after its rules ran. All in its arena. */
 struct target_spec {
@@ -37,8 +37,8 @@ struct target_spec {
     uint64_t hash; /* of URL, labels and times: what makes a target the same one */
 };
 /* `b` holds what was discovered (__address__ and labels). 1; 0 = dropped by the rules; -EINVAL with the reason; -ENOMEM. */
-int target_spec_make(const struct job *j, struct label_builder *b, struct target_spec *ret, struct err *reterr);
-void target_spec_done(struct target_spec *s);
+int prom_target_spec_make(const struct job *j, struct label_builder *b, struct target_spec *ret, struct err *reterr);
+void prom_target_spec_done(struct target_spec *s);
 
 struct target {
     struct target *next;
@@ -62,8 +62,8 @@ struct target {
     bool renamed_told;
 };
 /* Takes the content of `spec`. NULL when out of memory. */
-struct target *target_new(struct scraper *s, struct job *j, struct target_spec *spec);
-struct target *target_free(struct target *t); /* NULL ok; returns NULL */
+struct target *prom_target_new(struct scraper *s, struct job *j, struct target_spec *spec);
+struct target *prom_target_free(struct target *t); /* NULL ok; returns NULL */
 
 /* The thread that scrapes, and what it works with. */
 struct scraper {
@@ -73,7 +73,7 @@ struct scraper {
     size_t njobs;
     struct target *targets;
     struct http_async *async;
-    struct outbox outbox;
+    struct prom_outbox outbox;
     struct prom_mapper *mapper;
     struct label_builder labels;
     struct buf *scratch;
@@ -81,8 +81,6 @@ struct scraper {
     size_t nitems;
     struct prom_label *external; /* global::external_labels */
     size_t nexternal;
-    uint64_t seed;
-    uint64_t started_ns;
 };
 
 /* What came back of a request. */
@@ -94,22 +92,22 @@ struct page {
 };
 /* Turns a page into points and sends them: samples, stale points, `up` and the scrape_* metrics. Keeps the counters and the log of the
  * target's state. */
-void scrape_finish(struct scraper *s, struct target *t, const struct page *p);
+void prom_scrape_finish(struct scraper *s, struct target *t, const struct page *p);
 /* Stale points for everything that the target last said; for a target that is gone. */
-void scrape_forget(struct scraper *s, struct target *t, int64_t time_ms);
+void prom_scrape_forget(struct scraper *s, struct target *t, int64_t time_ms);
 /* The reason phrase of an HTTP status; "" = not a known one. */
-const char *http_status_text(int status);
+const char *prom_status_text(int status);
 
 /* Targets that files name; one for each file_sd_configs entry of each job. */
 struct discovery;
-struct discovery *discovery_new(struct scraper *s); /* NULL when out of memory */
-struct discovery *discovery_free(struct discovery *d); /* NULL ok; returns NULL */
+struct discovery *prom_discovery_new(struct scraper *s); /* NULL when out of memory */
+struct discovery *prom_discovery_free(struct discovery *d); /* NULL ok; returns NULL */
 /* Reads what has changed and updates s->targets. Returns when it wants to be called again; UINT64_MAX = never. */
-uint64_t discovery_run(struct discovery *d, uint64_t now_ns);
+uint64_t prom_discovery_run(struct discovery *d, uint64_t now_ns);
 
-/* Starts the scrape of a target; its end comes through scrape_finish(). */
-void target_scrape(struct target *t, uint64_t deadline_ns);
+/* Starts the scrape of a target; its end comes through prom_scrape_finish(). */
+void prom_target_scrape(struct target *t, uint64_t deadline_ns);
 /* When a new target is scraped first, and how its time stamps are aligned. */
-void target_schedule(struct target *t, uint64_t now_ns);
+void prom_target_schedule(struct target *t, uint64_t now_ns);
 
 #endif

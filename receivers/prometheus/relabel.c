@@ -8,6 +8,7 @@
 
 #include "agent/base/encode.h"
 #include "agent/base/md5.h"
+#include "agent/base/regex_replace.h"
 #include "proto/utf8.h"
 
 #define DEFAULT_REGEX "(.*)"
@@ -25,7 +26,7 @@ struct relabel_rules {
     struct rule items[];
 };
 
-int relabel_regex(const char *text, struct regex **ret, struct err *reterr)
+int prom_relabel_regex(const char *text, struct regex **ret, struct err *reterr)
 {
     _cleanup_buf_ struct buf *b = buf_new(0);
     if (!b || buf_printf(b, "^(?s:%s)$", text) < 0)
@@ -49,7 +50,7 @@ static bool only_regex_given(const struct relabel_config *c)
 
 /* For "%.*s": the name of the action. */
 #define ACTION_NAME(c)                                                                             \
-    (int)strcspn(relabel_actions[(c)->action], "|"), relabel_actions[(c)->action]
+    (int)strcspn(prom_relabel_actions[(c)->action], "|"), prom_relabel_actions[(c)->action]
 
 static int check_equal(const struct relabel_config *c, struct err *reterr)
 {
@@ -78,7 +79,7 @@ static bool needs_target(int action)
            action == RELABEL_DROPEQUAL;
 }
 
-int relabel_check(const struct relabel_config *c, struct err *reterr)
+int prom_relabel_check(const struct relabel_config *c, struct err *reterr)
 {
     if (c->action == RELABEL_HASHMOD && c->modulus == 0)
         return err_at(reterr, "action",
@@ -98,7 +99,8 @@ int relabel_check(const struct relabel_config *c, struct err *reterr)
     case RELABEL_LABELKEEP:
         return only_regex_given(c)
                    ? 0
-                   : err_set(reterr, -EINVAL, "%.*s action requires only 'regex', and no other fields",
+                   : err_set(reterr, -EINVAL,
+                             "%.*s action requires only 'regex', and no other fields",
                              ACTION_NAME(c));
     default: return 0;
     }
@@ -106,20 +108,20 @@ int relabel_check(const struct relabel_config *c, struct err *reterr)
 
 /* ---- compiling ---- */
 
-int relabel_new(const struct cfg_list *configs, struct relabel_rules **ret, struct err *reterr)
+int prom_relabel_new(const struct cfg_list *configs, struct relabel_rules **ret, struct err *reterr)
 {
     const struct relabel_config *c = configs->items;
     *ret = NULL;
     if (configs->n == 0)
         return 0;
-    _cleanup_(relabel_freep) struct relabel_rules *r =
+    _cleanup_(prom_relabel_freep) struct relabel_rules *r =
         calloc(1, sizeof(*r) + configs->n * sizeof(r->items[0]));
     if (!r)
         return err_set(reterr, -ENOMEM, "out of memory");
     for (; r->n < configs->n; r->n++) {
         struct rule *u = &r->items[r->n];
         *u = (struct rule){.config = &c[r->n], .any = strcmp(c[r->n].regex, DEFAULT_REGEX) == 0};
-        int e = relabel_regex(u->config->regex, &u->regex, reterr);
+        int e = prom_relabel_regex(u->config->regex, &u->regex, reterr);
         if (e < 0)
             return e;
     }
@@ -127,7 +129,7 @@ int relabel_new(const struct cfg_list *configs, struct relabel_rules **ret, stru
     return 0;
 }
 
-struct relabel_rules *relabel_free(struct relabel_rules *r)
+struct relabel_rules *prom_relabel_free(struct relabel_rules *r)
 {
     for (size_t i = 0; r && i < r->n; i++)
         regex_free(r->items[i].regex);
@@ -135,7 +137,7 @@ struct relabel_rules *relabel_free(struct relabel_rules *r)
     return NULL;
 }
 
-bool relabel_renames(const struct relabel_rules *r)
+bool prom_relabel_renames(const struct relabel_rules *r)
 {
     for (size_t i = 0; r && i < r->n; i++)
         if (strcmp(r->items[i].config->target_label, "__name__") == 0)
@@ -143,89 +145,24 @@ bool relabel_renames(const struct relabel_rules *r)
     return false;
 }
 
-/* ---- templates: Go's Regexp.Expand ---- */
+/* ---- templates ---- */
 
 struct match {
-    const struct rule *rule;
-    struct bytes subject;
+    struct regex_found found;
     struct regex_span spans[MAX_GROUPS];
-    unsigned n;
 };
 
 static bool find(const struct rule *u, struct bytes subject, struct match *m)
 {
     const unsigned groups = regex_groups(u->regex) + 1;
-    m->rule = u;
-    m->subject = subject;
-    m->n = groups < MAX_GROUPS ? groups : MAX_GROUPS;
-    return regex_search(u->regex, subject, 0, m->spans, m->n);
+    m->found = (struct regex_found){u->regex, subject, m->spans,
+                                    groups < MAX_GROUPS ? groups : MAX_GROUPS};
+    return regex_search(u->regex, subject, 0, m->spans, m->found.n);
 }
 
 static bool matches(const struct rule *u, struct bytes subject)
 {
     return u->any || regex_match(u->regex, subject);
-}
-
-static struct bytes group_at(const struct match *m, unsigned i)
-{
-    if (i >= m->n || m->spans[i].from == REGEX_UNSET)
-        return bytes_of(NULL, 0);
-    return bytes_of(m->subject.data + m->spans[i].from, m->spans[i].to - m->spans[i].from);
-}
-
-/* A group by the text of its number, or by its name. */
-static struct bytes group_named(const struct match *m, struct bytes name)
-{
-    unsigned number = 0;
-    size_t i = 0;
-    for (; i < name.len && name.data[i] >= '0' && name.data[i] <= '9' && number < 100000; i++)
-        number = number * 10 + (unsigned)(name.data[i] - '0');
-    const bool zeros = name.len > 1 && name.data[0] == '0';
-    if (i == name.len && !zeros)
-        return group_at(m, number);
-    for (unsigned g = 1; g < m->n; g++)
-        if (bytes_eq_str(name, regex_group_name(m->rule->regex, g)))
-            return group_at(m, g);
-    return bytes_of(NULL, 0);
-}
-
-static bool is_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-/* The name behind a '$' at `p`; NULL when there is none, else where the text goes on. */
-static const char *read_name(const char *p, struct bytes *ret)
-{
-    const bool braces = *p == '{';
-    const char *start = p + braces, *end = start;
-    while (is_word(*end))
-        end++;
-    *ret = bytes_of(start, (size_t)(end - start));
-    if (end == start || (braces && *end != '}'))
-        return NULL;
-    return end + braces;
-}
-
-static void expand(const struct match *m, const char *template, struct buf *out)
-{
-    for (const char *p = template; *p;) {
-        const size_t plain = strcspn(p, "$");
-        buf_append(out, p, plain);
-        p += plain;
-        if (!*p)
-            break;
-        struct bytes name;
-        const char *next = p[1] == '$' ? NULL : read_name(p + 1, &name);
-        if (next) {
-            const struct bytes group = group_named(m, name);
-            buf_append(out, group.data, group.len);
-            p = next;
-        } else {
-            buf_putc(out, '$');
-            p += p[1] == '$' ? 2 : 1;
-        }
-    }
 }
 
 /* A copy in the arena of the builder. */
@@ -245,7 +182,7 @@ static struct bytes expanded(struct label_builder *b, const struct match *m, con
         b->no_memory = true;
         return bytes_of(NULL, 0);
     }
-    expand(m, template, out);
+    b->no_memory |= regex_expand(&m->found, bytes_str(template), out) < 0;
     return keep(b, buf_bytes(out));
 }
 
@@ -255,7 +192,8 @@ static struct bytes source(const struct rule *u, struct label_builder *b)
 {
     const struct cfg_list *l = &u->config->source_labels;
     const char *const *names = l->items;
-    const struct bytes only = l->n == 1 ? labels_get(b, bytes_str(names[0])) : bytes_of(NULL, 0);
+    const struct bytes only =
+        l->n == 1 ? prom_builder_get(b, bytes_str(names[0])) : bytes_of(NULL, 0);
     if (only.len || l->n == 0)
         return only.len ? only : bytes_of("", 0);
     _cleanup_buf_ struct buf *out = buf_new(0);
@@ -264,7 +202,7 @@ static struct bytes source(const struct rule *u, struct label_builder *b)
         return bytes_of("", 0);
     }
     for (size_t i = 0; i < l->n; i++) {
-        const struct bytes v = labels_get(b, bytes_str(names[i]));
+        const struct bytes v = prom_builder_get(b, bytes_str(names[i]));
         if (i)
             buf_append_str(out, u->config->separator);
         buf_append(out, v.data, v.len);
@@ -280,7 +218,7 @@ static void replace(const struct rule *u, struct label_builder *b, struct bytes 
         return;
     const struct bytes target = expanded(b, &m, u->config->target_label);
     if (target.len && utf8_valid(target))
-        labels_set(b, target, expanded(b, &m, u->config->replacement));
+        prom_builder_set(b, target, expanded(b, &m, u->config->replacement));
 }
 
 static void hashmod(const struct rule *u, struct label_builder *b, struct bytes value)
@@ -292,7 +230,7 @@ static void hashmod(const struct rule *u, struct label_builder *b, struct bytes 
     for (int i = 8; i < MD5_BYTES; i++)
         number = number << 8 | sum[i];
     const size_t n = encode_uint(number % (uint64_t)u->config->modulus, digits);
-    labels_set(b, bytes_str(u->config->target_label), keep(b, bytes_of(digits, n)));
+    prom_builder_set(b, bytes_str(u->config->target_label), keep(b, bytes_of(digits, n)));
 }
 
 /* The labels are looked at as they were before the rule. */
@@ -308,7 +246,7 @@ static void labelmap(const struct rule *u, struct label_builder *b)
         if (before[i].value.len && find(u, before[i].name, &m)) {
             const struct bytes name = expanded(b, &m, u->config->replacement);
             if (name.len)
-                labels_set(b, name, before[i].value);
+                prom_builder_set(b, name, before[i].value);
         }
 }
 
@@ -380,7 +318,7 @@ static void fold(const struct rule *u, struct label_builder *b, struct bytes val
         value = bytes_of(value.data + len, value.len - len);
     }
     if (out)
-        labels_set(b, bytes_str(u->config->target_label), keep(b, buf_bytes(out)));
+        prom_builder_set(b, bytes_str(u->config->target_label), keep(b, buf_bytes(out)));
 }
 
 /* False: the label set is dropped. */
@@ -391,8 +329,10 @@ static bool apply_one(const struct rule *u, struct label_builder *b)
     case RELABEL_REPLACE: replace(u, b, value); return true;
     case RELABEL_KEEP: return matches(u, value);
     case RELABEL_DROP: return !matches(u, value);
-    case RELABEL_KEEPEQUAL: return bytes_eq(labels_get(b, bytes_str(u->config->target_label)), value);
-    case RELABEL_DROPEQUAL: return !bytes_eq(labels_get(b, bytes_str(u->config->target_label)), value);
+    case RELABEL_KEEPEQUAL:
+        return bytes_eq(prom_builder_get(b, bytes_str(u->config->target_label)), value);
+    case RELABEL_DROPEQUAL:
+        return !bytes_eq(prom_builder_get(b, bytes_str(u->config->target_label)), value);
     case RELABEL_HASHMOD: hashmod(u, b, value); return true;
     case RELABEL_LABELMAP: labelmap(u, b); return true;
     case RELABEL_LABELDROP: labels_filter(u, b, true); return true;
@@ -403,7 +343,7 @@ static bool apply_one(const struct rule *u, struct label_builder *b)
     return true;
 }
 
-bool relabel_apply(const struct relabel_rules *r, struct label_builder *b)
+bool prom_relabel_apply(const struct relabel_rules *r, struct label_builder *b)
 {
     for (size_t i = 0; r && i < r->n; i++)
         if (!apply_one(&r->items[i], b))

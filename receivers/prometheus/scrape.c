@@ -1,4 +1,5 @@
-/* What came back of a target, as points: samples, stale points, and what is said of the scrape itself. */
+/* What came back of a target, as points: samples, stale points, and what is said of the scrape
+ * itself. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -38,12 +39,13 @@ static void origin_of(const struct scraper *s, const struct target *t, struct pr
 
 /* ---- labels ---- */
 
-/* A label of the page that the target has, too, moves to a name with "exported_" in front, as often as it takes. */
+/* A label of the page that the target has, too, moves to a name with "exported_" in front, as often
+ * as it takes. */
 static void move_aside(struct label_builder *b, const struct prom_label *exposed)
 {
     const struct bytes name = exposed->name;
     char *moved = NULL;
-    for (size_t prefixes = 1; !moved || labels_get(b, bytes_str(moved)).len; prefixes++) {
+    for (size_t prefixes = 1; !moved || prom_builder_get(b, bytes_str(moved)).len; prefixes++) {
         moved = arena_alloc(b->arena, 9 * prefixes + name.len + 1);
         if (!moved) {
             b->no_memory = true;
@@ -54,7 +56,7 @@ static void move_aside(struct label_builder *b, const struct prom_label *exposed
         memcpy(moved + 9 * prefixes, name.data, name.len);
         moved[9 * prefixes + name.len] = 0;
     }
-    labels_set(b, bytes_str(moved), exposed->value);
+    prom_builder_set(b, bytes_str(moved), exposed->value);
 }
 
 /* The page's label of a name; empty when it has none. */
@@ -94,7 +96,7 @@ static void resolve_conflicts(struct label_builder *b, struct prom_labels own,
 static void add_external(const struct scraper *s, struct label_builder *b)
 {
     for (size_t i = 0; i < s->nexternal; i++)
-        labels_set(b, s->external[i].name, s->external[i].value);
+        prom_builder_set(b, s->external[i].name, s->external[i].value);
 }
 
 /* The labels of the page with those of the target, after the rules. False: dropped. */
@@ -103,15 +105,15 @@ static bool mutate(struct reading *x, struct prom_labels page, struct prom_label
     struct label_builder *b = &x->s->labels;
     const struct prom_labels own = x->t->spec.labels;
     const bool honor = x->t->job->settings.config->honor_labels;
-    labels_reset(b, page);
+    prom_builder_reset(b, page);
     for (size_t i = 0; i < own.n; i++)
         if (!honor || !has_name(page, own.items[i].name))
-            labels_set(b, own.items[i].name, own.items[i].value);
+            prom_builder_set(b, own.items[i].name, own.items[i].value);
     if (!honor)
         resolve_conflicts(b, own, page);
-    const bool kept = relabel_apply(x->t->job->sample_rules, b);
+    const bool kept = prom_relabel_apply(x->t->job->sample_rules, b);
     *ret = (struct prom_labels){NULL, 0};
-    return kept && (labels_sorted(b, ret) < 0 || ret->n > 0);
+    return kept && (prom_builder_sorted(b, ret) < 0 || ret->n > 0);
 }
 
 /* ---- limits ---- */
@@ -150,7 +152,7 @@ static int check_labels(const struct reading *x, struct prom_labels l, struct er
                        ")",
                        FIFTY(metric), l.n, j->label_limit);
     return j->label_name_length_limit || j->label_value_length_limit ? check_lengths(j, l, reterr)
-                                                                      : 0;
+                                                                     : 0;
 }
 
 /* ---- samples ---- */
@@ -168,7 +170,8 @@ static int room_for(struct scraper *s, size_t n)
 }
 
 /* Hands the sample to the mapper. Answers like it. */
-static int put_point(struct reading *x, const struct prom_entry *e, struct prom_labels l, bool own_time)
+static int put_point(struct reading *x, const struct prom_entry *e, struct prom_labels l,
+                     bool own_time)
 {
     struct prom_exemplar exemplar;
     const int has = prom_parser_exemplar(x->parser, &exemplar);
@@ -200,7 +203,7 @@ static int take_kept(struct reading *x, const struct prom_entry *e, struct prom_
     if (r < 0)
         return r;
     if (!known) {
-        known = series_add(&x->t->series, e->raw, l, false, x->s->scratch);
+        known = prom_series_add(&x->t->series, e->raw, l, false, x->s->scratch);
         x->counts.added++;
     }
     if (!known)
@@ -214,22 +217,22 @@ static int take_kept(struct reading *x, const struct prom_entry *e, struct prom_
 static int take_new(struct reading *x, const struct prom_entry *e)
 {
     struct prom_labels page, l;
-    int r = prom_parser_labels(x->parser, &page, &x->why);
+    int r = prom_parser_labels(x->parser, &page);
     if (r < 0)
         return r;
     if (!mutate(x, page, &l))
-        return series_add(&x->t->series, e->raw, l, true, x->s->scratch) ? 0 : -ENOMEM;
+        return prom_series_add(&x->t->series, e->raw, l, true, x->s->scratch) ? 0 : -ENOMEM;
     r = check_labels(x, l, &x->why);
     if (r == 0 && x->s->nexternal) {
         add_external(x->s, &x->s->labels);
-        r = labels_sorted(&x->s->labels, &l);
+        r = prom_builder_sorted(&x->s->labels, &l);
     }
     return r < 0 ? r : take_kept(x, e, l, NULL, false);
 }
 
 static int take_sample(struct reading *x, const struct prom_entry *e)
 {
-    struct series *known = series_find(&x->t->series, e->raw);
+    struct series *known = prom_series_find(&x->t->series, e->raw);
     x->counts.scraped++;
     if (!known)
         return take_new(x, e);
@@ -239,7 +242,7 @@ static int take_sample(struct reading *x, const struct prom_entry *e)
         return 0;
     if (room_for(x->s, known->nlabels) < 0)
         return -ENOMEM;
-    return take_kept(x, e, series_labels(known, x->s->items), known, again);
+    return take_kept(x, e, prom_series_labels(known, x->s->items), known, again);
 }
 
 static int take_page(struct reading *x, enum prom_format format, struct bytes body)
@@ -284,13 +287,11 @@ static int check_size(struct reading *x, size_t len)
 
 static int take_body(struct reading *x, const struct http_client_response *res)
 {
-    static const enum prom_format formats[] = {
-        [PROTO_TEXT_0_0_4] = PROM_TEXT,
-        [PROTO_TEXT_1_0_0] = PROM_TEXT,
-        [PROTO_OPENMETRICS_0_0_1] = PROM_OPENMETRICS,
-        [PROTO_OPENMETRICS_1_0_0] = PROM_OPENMETRICS};
-    const enum prom_format fallback =
-        formats[x->t->job->settings.config->fallback_scrape_protocol];
+    static const enum prom_format formats[] = {[PROTO_TEXT_0_0_4] = PROM_TEXT,
+                                               [PROTO_TEXT_1_0_0] = PROM_TEXT,
+                                               [PROTO_OPENMETRICS_0_0_1] = PROM_OPENMETRICS,
+                                               [PROTO_OPENMETRICS_1_0_0] = PROM_OPENMETRICS};
+    const enum prom_format fallback = formats[x->t->job->settings.config->fallback_scrape_protocol];
     _cleanup_buf_ struct buf *inflated = NULL;
     enum prom_format format;
     int r = check_size(x, res->body->len);
@@ -308,12 +309,15 @@ static int take_body(struct reading *x, const struct http_client_response *res)
 
 static int take_response(struct reading *x, const struct page *p)
 {
-    if (p->error)
-        return err_set(&x->why, p->error, "%s", p->reason);
+    if (p->error) {
+        char url[500];
+        http_url_redact(x->t->spec.url, url, sizeof(url));
+        return err_set(&x->why, p->error, "Get \"%s\": %s", url, p->reason);
+    }
     if (p->response->status != 200)
         return err_set(&x->why, -EIO, "server returned HTTP status %d%s%s", p->response->status,
-                       *http_status_text(p->response->status) ? " " : "",
-                       http_status_text(p->response->status));
+                       *prom_status_text(p->response->status) ? " " : "",
+                       prom_status_text(p->response->status));
     return take_body(x, p->response);
 }
 
@@ -324,9 +328,8 @@ static int put_stale(void *ctx, const struct series *gone)
     struct reading *x = ctx;
     if (room_for(x->s, gone->nlabels) < 0)
         return -ENOMEM;
-    const struct prom_sample p = {.labels = series_labels(gone, x->s->items),
-                                  .stale = true,
-                                  .time_ms = x->t->time_ms};
+    const struct prom_sample p = {
+        .labels = prom_series_labels(gone, x->s->items), .stale = true, .time_ms = x->t->time_ms};
     const int r = prom_mapper_add(x->s->mapper, &p, NULL);
     return r < 0 ? r : 0;
 }
@@ -337,10 +340,10 @@ static int put_report(struct reading *x, const char *name, double value, bool st
 {
     struct label_builder *b = &x->s->labels;
     struct prom_labels l;
-    labels_reset(b, x->t->spec.labels);
-    labels_set(b, bytes_str("__name__"), bytes_str(name));
+    prom_builder_reset(b, x->t->spec.labels);
+    prom_builder_set(b, bytes_str("__name__"), bytes_str(name));
     add_external(x->s, b);
-    if (labels_sorted(b, &l) < 0)
+    if (prom_builder_sorted(b, &l) < 0)
         return -ENOMEM;
     const struct prom_sample p = {
         .labels = l, .value = value, .stale = stale, .time_ms = x->t->time_ms};
@@ -377,11 +380,14 @@ static int put_reports(struct reading *x, bool up, uint64_t duration_ns, bool st
 /* One line when a target goes down, one when it is back. */
 static void log_state(struct reading *x, bool ok)
 {
-    char labels[1000];
+    char labels[1000], place[48] = "";
     if (x->t->down == !ok)
         return;
     x->t->down = !ok;
-    labels_format(x->t->spec.labels, labels, sizeof(labels));
+    prom_labels_format(x->t->spec.labels, labels, sizeof(labels));
+    if (x->why.line)
+        snprintf(place, sizeof(place), "line %d, column %d: ", x->why.line, x->why.column);
+    err_prefix(&x->why, "%s", place);
     if (ok)
         log_info(&x->s->owner->logger, "Scraping the Prometheus endpoint works again",
                  LOG_INT("scrape_timestamp", x->t->time_ms), LOG_STR("target_labels", labels));
@@ -405,7 +411,7 @@ static void send_points(struct reading *x)
         log_error(&x->s->owner->logger, "The points of a scrape are lost.",
                   LOG_STR("error", e.text), LOG_INT("dropped_items", points));
     else if (b)
-        outbox_send(&x->s->outbox, b);
+        prom_outbox_send(&x->s->outbox, b);
     if (left_out.samples)
         log_debug(&x->s->owner->logger, "Samples became no point.",
                   LOG_INT("samples", left_out.samples), LOG_STR("first", left_out.first));
@@ -417,16 +423,16 @@ static void begin(struct reading *x, struct prom_origin *o)
     prom_mapper_begin(x->s->mapper, o);
 }
 
-void scrape_finish(struct scraper *s, struct target *t, const struct page *p)
+void prom_scrape_finish(struct scraper *s, struct target *t, const struct page *p)
 {
     struct reading x = {.s = s, .t = t};
     struct prom_origin origin;
-    series_begin(&t->series);
+    prom_series_begin(&t->series);
     begin(&x, &origin);
     const int r = take_response(&x, p);
     if (r < 0)
         begin(&x, &origin);
-    int lost = series_end(&t->series, r < 0, put_stale, &x);
+    int lost = prom_series_end(&t->series, r < 0, put_stale, &x);
     const uint64_t duration = t->started_ns ? clock_now_ns() - t->started_ns : 0;
     if (lost == 0)
         lost = put_reports(&x, r == 0, duration, false);
@@ -442,14 +448,14 @@ void scrape_finish(struct scraper *s, struct target *t, const struct page *p)
     prom_metadata_end_scrape(t->metadata);
 }
 
-void scrape_forget(struct scraper *s, struct target *t, int64_t time_ms)
+void prom_scrape_forget(struct scraper *s, struct target *t, int64_t time_ms)
 {
     struct reading x = {.s = s, .t = t};
     struct prom_origin origin;
     t->time_ms = time_ms;
-    series_begin(&t->series);
+    prom_series_begin(&t->series);
     begin(&x, &origin);
-    if (series_end(&t->series, true, put_stale, &x) == 0)
+    if (prom_series_end(&t->series, true, put_stale, &x) == 0)
         put_reports(&x, false, 0, true);
     send_points(&x);
 }

@@ -138,9 +138,10 @@ static int read_group(struct sd_groups *g, const struct cfg_value *v, const char
     if (v->type != CFG_MAP)
         return bad(path, g->n, "a map with targets and labels", reterr);
     for (size_t i = 0; i < v->n; i++) {
-        int r = strcmp(v->keys[i], "targets") == 0  ? read_targets(g, v->items[i], path, reterr)
-                : strcmp(v->keys[i], "labels") == 0 ? read_labels(g, v->items[i], path, reterr)
-                                                    : bad(path, g->n, "no other keys than targets and labels", reterr);
+        int r = strcmp(v->keys[i], "targets") == 0 ? read_targets(g, v->items[i], path, reterr)
+                : strcmp(v->keys[i], "labels") == 0
+                    ? read_labels(g, v->items[i], path, reterr)
+                    : bad(path, g->n, "no other keys than targets and labels", reterr);
         if (r < 0)
             return r;
     }
@@ -162,10 +163,10 @@ static int read_groups(struct sd_groups *g, const struct cfg_value *v, const cha
     return r;
 }
 
-int sd_file_read(const char *path, struct sd_groups **ret, struct err *reterr)
+int prom_sd_file_read(const char *path, struct sd_groups **ret, struct err *reterr)
 {
     _cleanup_buf_ struct buf *text = buf_new(0);
-    _cleanup_(sd_groups_freep) struct sd_groups *g = calloc(1, sizeof(*g));
+    _cleanup_(prom_sd_groups_freep) struct sd_groups *g = calloc(1, sizeof(*g));
     if (!text || !g || !(g->arena = arena_new(0)))
         return err_set(reterr, -ENOMEM, "out of memory");
     int r = tls_read_file(path, text, reterr);
@@ -175,15 +176,15 @@ int sd_file_read(const char *path, struct sd_groups **ret, struct err *reterr)
     const size_t n = strlen(path);
     const bool json = n > 5 && strcasecmp(path + n - 5, ".json") == 0;
     const struct bytes all = text->len ? buf_bytes(text) : bytes_of("", 0);
-    const struct cfg_value *v = json ? parse_json(g->arena, path, all, reterr)
-                                     : parse_yaml(g->arena, name, all, reterr);
+    const struct cfg_value *v =
+        json ? parse_json(g->arena, path, all, reterr) : parse_yaml(g->arena, name, all, reterr);
     r = v ? read_groups(g, v, path, reterr) : -EINVAL;
     if (r == 0)
         *ret = TAKE_PTR(g);
     return r;
 }
 
-struct sd_groups *sd_groups_free(struct sd_groups *g)
+struct sd_groups *prom_sd_groups_free(struct sd_groups *g)
 {
     if (g)
         arena_free(g->arena);

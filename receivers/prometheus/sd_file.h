@@ -16,8 +16,8 @@ struct sd_groups {
     size_t n;
 };
 /* By the end of its name ".json", else YAML. 0 or -errno with the place in reterr; the caller frees *ret. */
-int sd_file_read(const char *path, struct sd_groups **ret, struct err *reterr);
-struct sd_groups *sd_groups_free(struct sd_groups *g); /* NULL ok; returns NULL */
-DEFINE_CLEANUP(struct sd_groups *, sd_groups_free)
+int prom_sd_file_read(const char *path, struct sd_groups **ret, struct err *reterr);
+struct sd_groups *prom_sd_groups_free(struct sd_groups *g); /* NULL ok; returns NULL */
+DEFINE_CLEANUP(struct sd_groups *, prom_sd_groups_free)
 
 #endif

@@ -1,7 +1,7 @@
 /* RFC 9110, 15, and RFC 6585: the reason phrases of answers that a target may give. */
 #include "receivers/prometheus/prometheus.h"
 
-const char *http_status_text(int status)
+const char *prom_status_text(int status)
 {
     static const struct {
         int status;

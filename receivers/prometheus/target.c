@@ -8,16 +8,16 @@
 
 static struct bytes get(const struct label_builder *b, const char *name)
 {
-    return labels_get(b, bytes_str(name));
+    return prom_builder_get(b, bytes_str(name));
 }
 
 static void set_default(struct label_builder *b, const char *name, const char *value)
 {
     if (get(b, name).len == 0)
-        labels_set(b, bytes_str(name), bytes_str(value));
+        prom_builder_set(b, bytes_str(name), bytes_str(value));
 }
 
-static char *duration_text(struct arena *a, uint64_t ns)
+static char *time_text(struct arena *a, uint64_t ns)
 {
     char text[40];
     prom_format_duration(ns, text);
@@ -29,8 +29,8 @@ static int add_own_labels(const struct job *j, struct label_builder *b)
 {
     const struct scrape_config *c = j->settings.config;
     const struct cfg_list *values = c->params.values;
-    const char *interval = duration_text(b->arena, j->settings.interval_ns),
-               *timeout = duration_text(b->arena, j->settings.timeout_ns);
+    const char *interval = time_text(b->arena, j->settings.interval_ns),
+               *timeout = time_text(b->arena, j->settings.timeout_ns);
     if (!interval || !timeout)
         return -ENOMEM;
     set_default(b, "job", c->job_name);
@@ -84,7 +84,8 @@ static int by_key(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-/* The parameters of the job, the first value of each from its label, and those that only labels have. */
+/* The parameters of the job, the first value of each from its label, and those that only labels
+ * have. */
 static size_t collect_params(const struct job *j, const struct label_builder *b, struct param *out)
 {
     static const char prefix[] = "__param_";
@@ -99,10 +100,10 @@ static size_t collect_params(const struct job *j, const struct label_builder *b,
         }
     for (size_t i = 0; i < b->n; i++) {
         const struct prom_label *l = &b->items[i];
-        if (l->value.len && label_has_prefix(l->name, prefix))
-            out[n++] = (struct param){bytes_of(l->name.data + sizeof(prefix) - 1,
-                                               l->name.len - (sizeof(prefix) - 1)),
-                                      l->value, 0};
+        if (l->value.len && prom_label_has_prefix(l->name, prefix))
+            out[n++] = (struct param){
+                bytes_of(l->name.data + sizeof(prefix) - 1, l->name.len - (sizeof(prefix) - 1)),
+                l->value, 0};
     }
     qsort(out, n, sizeof(*out), by_key);
     return n;
@@ -161,9 +162,9 @@ static int read_times(const struct label_builder *b, struct target_spec *s, stru
     }
     s->interval_ns = ns[0];
     s->timeout_ns = ns[1];
-    return ns[1] <= ns[0] ? 0
-                          : err_set(reterr, -EINVAL,
-                                    "scrape timeout cannot be greater than scrape interval");
+    return ns[1] <= ns[0]
+               ? 0
+               : err_set(reterr, -EINVAL, "scrape timeout cannot be greater than scrape interval");
 }
 
 static struct bytes copy(struct arena *a, struct bytes text)
@@ -175,13 +176,13 @@ static struct bytes copy(struct arena *a, struct bytes text)
 static int keep_labels(struct label_builder *b, struct target_spec *s)
 {
     struct prom_labels all;
-    int r = labels_sorted(b, &all);
+    int r = prom_builder_sorted(b, &all);
     struct prom_label *own = r == 0 ? arena_alloc(s->arena, (all.n + 1) * sizeof(*own)) : NULL;
     size_t n = 0;
     if (!own)
         return -ENOMEM;
     for (size_t i = 0; i < all.n; i++) {
-        if (label_has_prefix(all.items[i].name, "__"))
+        if (prom_label_has_prefix(all.items[i].name, "__"))
             continue;
         own[n] = (struct prom_label){copy(s->arena, all.items[i].name),
                                      copy(s->arena, all.items[i].value)};
@@ -195,7 +196,8 @@ static int keep_labels(struct label_builder *b, struct target_spec *s)
     return 0;
 }
 
-/* FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/; the same in every process, for it decides when a target is scraped. */
+/* FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/; the same in every process, for it decides
+ * when a target is scraped. */
 static uint64_t fnv(uint64_t h, const void *data, size_t n)
 {
     const uint8_t *p = data;
@@ -226,7 +228,7 @@ static int check_address(const struct label_builder *b, struct err *reterr)
     if (memchr(address.data, '/', address.len))
         return err_set(reterr, -EINVAL, "\"%.*s\" is not a valid hostname", (int)address.len,
                        (const char *)address.data);
-    if (!label_is(scheme, "http") && !label_is(scheme, "https"))
+    if (!prom_label_is(scheme, "http") && !prom_label_is(scheme, "https"))
         return err_set(reterr, -EINVAL, "expected the scheme http or https, got \"%.*s\"",
                        (int)scheme.len, (const char *)scheme.data);
     return 0;
@@ -238,25 +240,25 @@ static int fill(const struct job *j, struct label_builder *b, struct target_spec
     _cleanup_buf_ struct buf *url = buf_new(0);
     const struct bytes address = get(b, "__address__");
     if (get(b, "instance").len == 0)
-        labels_set(b, bytes_str("instance"), address);
+        prom_builder_set(b, bytes_str("instance"), address);
     s->arena = arena_new(512);
     if (!url || !s->arena || make_url(j, b, url) < 0 || keep_labels(b, s) < 0)
         return err_set(reterr, -ENOMEM, "out of memory");
     s->url = arena_strdup(s->arena, buf_str(url));
-    s->scheme = label_is(get(b, "__scheme__"), "https") ? "https" : "http";
+    s->scheme = prom_label_is(get(b, "__scheme__"), "https") ? "https" : "http";
     if (!s->url)
         return err_set(reterr, -ENOMEM, "out of memory");
     s->hash = identity(s);
     return 1;
 }
 
-int target_spec_make(const struct job *j, struct label_builder *b, struct target_spec *ret,
-                     struct err *reterr)
+int prom_target_spec_make(const struct job *j, struct label_builder *b, struct target_spec *ret,
+                          struct err *reterr)
 {
     *ret = (struct target_spec){.arena = NULL};
     if (add_own_labels(j, b) < 0)
         return err_set(reterr, -ENOMEM, "out of memory");
-    if (!relabel_apply(j->target_rules, b))
+    if (!prom_relabel_apply(j->target_rules, b))
         return 0;
     int r = check_address(b, reterr);
     if (r == 0)
@@ -264,11 +266,11 @@ int target_spec_make(const struct job *j, struct label_builder *b, struct target
     if (r == 0)
         r = fill(j, b, ret, reterr);
     if (r < 0)
-        target_spec_done(ret);
+        prom_target_spec_done(ret);
     return r;
 }
 
-void target_spec_done(struct target_spec *s)
+void prom_target_spec_done(struct target_spec *s)
 {
     arena_free(s->arena);
     *s = (struct target_spec){.arena = NULL};
@@ -276,18 +278,17 @@ void target_spec_done(struct target_spec *s)
 
 /* ---- the life of a target ---- */
 
-struct target *target_new(struct scraper *s, struct job *j, struct target_spec *spec)
+struct target *prom_target_new(struct scraper *s, struct job *j, struct target_spec *spec)
 {
     struct target *t = calloc(1, sizeof(*t));
     if (!t)
         return NULL;
     t->request = arena_new(0);
     t->metadata = prom_metadata_new();
-    series_init(&t->series, s->seed);
     t->scraper = s;
     t->job = j;
     if (!t->request || !t->metadata)
-        return target_free(t);
+        return prom_target_free(t);
     t->spec = *spec;
     *spec = (struct target_spec){.arena = NULL};
     char job[200], instance[200];
@@ -298,20 +299,20 @@ struct target *target_new(struct scraper *s, struct job *j, struct target_spec *
     return t;
 }
 
-struct target *target_free(struct target *t)
+struct target *prom_target_free(struct target *t)
 {
     if (!t)
         return NULL;
     http_caller_free(t->caller);
     arena_free(t->request);
-    series_done(&t->series);
+    prom_series_done(&t->series);
     prom_metadata_free(t->metadata);
-    target_spec_done(&t->spec);
+    prom_target_spec_done(&t->spec);
     free(t);
     return NULL;
 }
 
-void target_schedule(struct target *t, uint64_t now_ns)
+void prom_target_schedule(struct target *t, uint64_t now_ns)
 {
     const struct prom_config *c = t->scraper->config;
     const uint64_t interval = t->spec.interval_ns, wall = clock_wall_ns();
@@ -325,10 +326,12 @@ void target_schedule(struct target *t, uint64_t now_ns)
 
 /* ---- a scrape ---- */
 
-/* The present time in ms, or, within 2 ms of it, the one that is whole intervals after the last: points stay evenly spaced. */
+/* The present time in ms, or, within 2 ms of it, the one that is whole intervals after the last:
+ * points stay evenly spaced. */
 static int64_t stamp(struct target *t)
 {
-    const uint64_t now_ms = clock_wall_ns() / NS_PER_MS, interval_ms = t->spec.interval_ns / NS_PER_MS;
+    const uint64_t now_ms = clock_wall_ns() / NS_PER_MS,
+                   interval_ms = t->spec.interval_ns / NS_PER_MS;
     const uint64_t tolerance = interval_ms / 100 < 2 ? interval_ms / 100 : 2;
     if (t->aligned_ms && interval_ms && now_ms + tolerance >= t->aligned_ms)
         t->aligned_ms += (now_ms + tolerance - t->aligned_ms) / interval_ms * interval_ms;
@@ -338,14 +341,15 @@ static int64_t stamp(struct target *t)
     return (int64_t)t->aligned_ms;
 }
 
-static void on_done(void *ctx, int error, struct http_client_response *res, const struct err *reason)
+static void on_done(void *ctx, int error, struct http_client_response *res,
+                    const struct err *reason)
 {
     struct target *t = ctx;
     const struct page p = {.error = error,
                            .reason = reason->text,
                            .response = error ? NULL : res,
                            .duration_ns = clock_now_ns() - t->started_ns};
-    scrape_finish(t->scraper, t, &p);
+    prom_scrape_finish(t->scraper, t, &p);
 }
 
 static int launch(struct target *t, uint64_t deadline_ns, struct err *reterr)
@@ -353,7 +357,7 @@ static int launch(struct target *t, uint64_t deadline_ns, struct err *reterr)
     arena_reset(t->request);
     const uint64_t limit = t->job->settings.body_size_limit;
     const char *const *headers =
-        job_request_headers(t->job, t->spec.timeout_ns, t->request, reterr);
+        prom_job_request_headers(t->job, t->spec.timeout_ns, t->request, reterr);
     if (headers && !t->caller)
         t->caller = http_caller_new(t->scraper->async, &t->job->http, reterr);
     if (!headers || !t->caller)
@@ -363,12 +367,13 @@ static int launch(struct target *t, uint64_t deadline_ns, struct err *reterr)
         .url = t->spec.url,
         .headers = headers,
         .deadline_ns = deadline_ns,
-        .max_response_bytes = (limit && limit < MAX_PAGE_BYTES ? (size_t)limit : MAX_PAGE_BYTES) + 1,
+        .max_response_bytes =
+            (limit && limit < MAX_PAGE_BYTES ? (size_t)limit : MAX_PAGE_BYTES) + 1,
         .repeatable = true};
     return http_caller_send(t->caller, &q, (struct http_done){on_done, t}, reterr);
 }
 
-void target_scrape(struct target *t, uint64_t deadline_ns)
+void prom_target_scrape(struct target *t, uint64_t deadline_ns)
 {
     struct err e = {.text = ""};
     const uint64_t until = t->started_ns = clock_now_ns();
@@ -384,5 +389,5 @@ void target_scrape(struct target *t, uint64_t deadline_ns)
     if (r == 0)
         return;
     const struct page p = {.error = r, .reason = e.text};
-    scrape_finish(t->scraper, t, &p);
+    prom_scrape_finish(t->scraper, t, &p);
 }

@@ -8,8 +8,12 @@
 static const struct unit {
     const char *name;
     uint64_t ns;
-} units[] = {{"y", 365 * 86400 * NS_PER_S}, {"w", 7 * 86400 * NS_PER_S}, {"d", 86400 * NS_PER_S},
-             {"h", 3600 * NS_PER_S},        {"m", 60 * NS_PER_S},        {"s", NS_PER_S},
+} units[] = {{"y", 365 * 86400 * NS_PER_S},
+             {"w", 7 * 86400 * NS_PER_S},
+             {"d", 86400 * NS_PER_S},
+             {"h", 3600 * NS_PER_S},
+             {"m", 60 * NS_PER_S},
+             {"s", NS_PER_S},
              {"ms", NS_PER_MS}};
 
 static bool read_number(const char **p, uint64_t *ret)
