@@ -37,9 +37,9 @@ struct prom_parser *prom_parser_new(enum prom_format format, struct bytes body)
         return NULL;
     }
     p->format = format;
-    p->body = body;
-    p->at = body.data;
-    p->end = body.data + body.len;
+    p->body = body.len ? body : bytes_str("");
+    p->at = p->body.data;
+    p->end = p->at + body.len;
     p->over = body.len == 0; /* nothing at all is fine in both formats, as in the reference */
     p->arena = arena;
     return p;
@@ -161,19 +161,31 @@ static void blanks(struct prom_parser *p)
         p->at++;
 }
 
-static bool is_name_char(int c, bool first, bool colon)
+enum { FIRST = 1, LATER = 2, COLON = 4 };
+static const uint8_t name_chars[256] = {
+    ['A' ... 'Z'] = FIRST | LATER,
+    ['a' ... 'z'] = FIRST | LATER,
+    ['_'] = FIRST | LATER,
+    ['0' ... '9'] = LATER,
+    [':'] = COLON,
+};
+
+/* Whether a name may begin with the byte; metric names (not those of labels) may have colons. */
+static bool begins_name(int c, bool colon)
 {
-    return (unsigned)((c | 0x20) - 'a') < 26 || c == '_' || (colon && c == ':') ||
-           (!first && (unsigned)(c - '0') < 10);
+    return c >= 0 && name_chars[c] & (FIRST | (colon ? COLON : 0));
 }
 
 /* An unquoted name; empty when there is none. */
 static struct bytes scan_name(struct prom_parser *p, bool colon)
 {
-    const uint8_t *start = p->at;
-    while (p->at < p->end && is_name_char(*p->at, p->at == start, colon))
-        p->at++;
-    return bytes_of(start, (size_t)(p->at - start));
+    const uint8_t *start = p->at, *c = start;
+    const uint8_t wanted = LATER | (colon ? COLON : 0);
+    if (begins_name(peek(p), colon))
+        while (c < p->end && name_chars[*c] & wanted)
+            c++;
+    p->at = c;
+    return bytes_of(start, (size_t)(c - start));
 }
 
 /* A quoted string at the cursor: what is between the quotes, escapes and all. False: it does not
@@ -548,7 +560,7 @@ static int read_text_line(struct prom_parser *p, struct prom_entry *e, struct er
             skip_line(p);
         return r;
     }
-    if (!is_name_char(peek(p), true, true) && peek(p) != '{')
+    if (!begins_name(peek(p), true) && peek(p) != '{')
         return fail(p, p->at, "expected a metric's name, a comment or an empty line", reterr);
     int r = read_sample(p, start, e, reterr);
     return r < 0 ? r : 1;
@@ -568,7 +580,7 @@ static int read_openmetrics_line(struct prom_parser *p, struct prom_entry *e, st
     const uint8_t *start = p->at;
     if (start == p->end)
         return fail(p, start, "expected \"# EOF\" as the last line", reterr);
-    if (is_name_char(*start, true, true) || *start == '{') {
+    if (begins_name(*start, true) || *start == '{') {
         int r = read_sample(p, start, e, reterr);
         return r < 0 ? r : 1;
     }

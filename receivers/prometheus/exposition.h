@@ -60,8 +60,8 @@ struct prom_entry {
 #define PROM_LABELS_MAX 10000 /* of one sample; more is an error */
 
 struct prom_parser;
-/* Reads `body`, which has to outlive the parser. NULL when out of memory. Memory: that of the longest line's labels, at most 64 bytes each, and of
- * its texts where they are escaped; charged. */
+/* Reads `body`, which has to outlive the parser. NULL when out of memory. Memory: that of the longest line's labels, at most 64
+ * bytes each, and of its texts where they are escaped; charged. */
 struct prom_parser *prom_parser_new(enum prom_format format, struct bytes body);
 struct prom_parser *prom_parser_free(struct prom_parser *p); /* NULL ok; returns NULL */
 DEFINE_CLEANUP(struct prom_parser *, prom_parser_free)

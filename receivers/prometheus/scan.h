@@ -5,7 +5,8 @@
 #include "agent/base/arena.h"
 #include "receivers/prometheus/exposition.h"
 
-/* Labels of one sample or exemplar: first as they stand in the page (quotes off, escapes on), after label_list_finish() as they are meant. */
+/* Labels of one sample or exemplar: first as they stand in the page (quotes off, escapes on), after label_list_finish() as they are
+ * meant. */
 struct label_list {
     struct prom_label *items;
     size_t n, cap;
