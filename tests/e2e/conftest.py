@@ -38,7 +38,7 @@ def free_port():
             return port
 
 
-def wait_until(condition, limit=10.0, what="the condition"):
+def wait_until(condition, limit=60.0, what="the condition"):
     """Polls until condition() is true and returns its value; fails the test at the limit."""
     deadline = time.monotonic() + limit
     while True:
@@ -60,7 +60,7 @@ def connects(port, host="127.0.0.1"):
 class Program:
     """A collector under test: `program --config FILE`, its output in files of its own folder."""
 
-    def __init__(self, program, folder, config=None, args=None, env=None, wait_ports=(), start_limit=20):
+    def __init__(self, program, folder, config=None, args=None, env=None, wait_ports=(), start_limit=60):
         self.folder = str(folder)
         os.makedirs(self.folder, exist_ok=True)
         argv = [program]
@@ -324,7 +324,7 @@ def _closing(kind):
         m.close()
 
 
-def post(port, signal_name, body, content_type="application/json", headers=None, path=None, method="POST", timeout=10):
+def post(port, signal_name, body, content_type="application/json", headers=None, path=None, method="POST", timeout=30):
     """One HTTP request; (status, headers, body)."""
     data = body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else json.dumps(body).encode()
     q = urllib.request.Request(f"http://127.0.0.1:{port}{path or '/v1/' + signal_name}", data=data if method == "POST" else None, method=method,
@@ -348,7 +348,7 @@ def count_spans(lines):
     return sum(len(s.get("spans", ())) for line in lines for r in line.get("resourceSpans", ()) for s in r.get("scopeSpans", ()))
 
 
-def run_python_client(*args, timeout=60):
+def run_python_client(*args, timeout=180):
     subprocess.run([sys.executable, os.path.join(HERE, "sdk_client.py"), *map(str, args)], check=True, timeout=timeout)
 
 
@@ -359,7 +359,7 @@ def node_program():
     return beside if os.path.exists(beside) else shutil.which("node")
 
 
-def run_node_client(*args, timeout=60):
+def run_node_client(*args, timeout=180):
     node = node_program()
     folder = os.path.join(HERE, "node")
     if not node or not os.path.isdir(os.path.join(folder, "node_modules")):

@@ -74,7 +74,7 @@ def test_full_queue_makes_the_batch_wait_and_nothing_is_lost(start, http_sink):
     wait_until(lambda: len(program.json_lines("out.jsonl")) == 50, what="50 lines in the file")
     away[0] = False
     delivered = lambda: {n for r, (s, m) in zip(sink.requests, sink.messages()) for _, _, x in records(s, m) for n in [x.attributes[0].value.int_value]}
-    wait_until(lambda: delivered() == set(range(50)), limit=30, what="all spans at the backend")
+    wait_until(lambda: delivered() == set(range(50)), limit=90, what="all spans at the backend")
     assert program.stop() == 0
     assert len(program.json_lines("out.jsonl")) == 50
     assert "dropped_items" not in program.stderr.lower()

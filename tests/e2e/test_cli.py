@@ -373,7 +373,7 @@ def test_reload_that_cannot_start_keeps_the_old(start, ports):
 
 @needs("receiver otlp", "exporter otlp_http")
 def test_a_second_signal_ends_the_wait(start, ports, http_sink):
-    sink = http_sink(delay=8)
+    sink = http_sink(delay=40)
     http_port = int(ports["25318"])
     config = moved(BASE, ports).replace("nop:", f"otlp_http: {{endpoint: '{sink.url}'}}").replace("[nop]", "[otlp_http]")
     program = start(config, wait_ports=[http_port])
@@ -383,7 +383,7 @@ def test_a_second_signal_ends_the_wait(start, ports, http_sink):
     wait_until(lambda: "Starting shutdown" in program.stderr)
     begin = time.monotonic()
     assert program.stop(signal.SIGINT) == 0
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 15
     assert "second signal" in program.stderr
 
 
@@ -397,7 +397,7 @@ def test_shutdown_timeout_bounds_the_stop(start, ports, http_sink):
     wait_until(lambda: sink.requests, what="the first request")
     begin = time.monotonic()
     assert program.stop() == 0
-    assert 0.5 < time.monotonic() - begin < 3.5
+    assert 0.5 < time.monotonic() - begin < 15
     assert "otlp_http: traces 1 in, none sent, 1 dropped" in program.stderr
 
 

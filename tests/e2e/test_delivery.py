@@ -101,7 +101,7 @@ service:
   pipelines: {{traces: {{receivers: [otlp], exporters: [otlp_http]}}}}
 """, wait_ports=p.values())
     assert post(p["http"], "traces", span_request(7))[0] == 200
-    assert program.stop(limit=10) == 0
+    assert program.stop(limit=20) == 0
     dropped = [line for line in program.stderr.splitlines() if "dropped" in line.lower() and "7" in line]
     assert dropped, program.stderr
 
@@ -133,7 +133,7 @@ service:
     assert post(p["http"], "traces", span_request(1))[0] == 200
     program.process.send_signal(signal.SIGTERM)
     wait_until(lambda: "shutdown" in program.stderr.lower(), what="the word that the stop has begun")
-    assert program.stop(signal.SIGINT, limit=8) == 0
+    assert program.stop(signal.SIGINT, limit=20) == 0
 
 
 SAME = HEADER + """

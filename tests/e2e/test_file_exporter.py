@@ -256,7 +256,7 @@ def test_full_disk_at_the_end_says_what_was_lost(start, small_disk):
         acknowledged += 3
     began = time.monotonic()
     assert program.stop() == 0
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < 20
     lost = sum(int(n) for n in re.findall(r'Dropping data.*?"dropped_items": (\d+)', program.stderr))
     assert len(numbers(small_disk / "out.jsonl")) + lost == acknowledged and lost > 0
 
@@ -269,7 +269,7 @@ def test_pipe_without_a_reader_does_not_hold_up_the_end(start, tmp_path):
         assert post(port, "traces", span_request(20, name=BIG, start=i))[0] == 200
     began = time.monotonic()
     assert program.stop(signal.SIGTERM) == 0
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < 20
 
 
 def test_reload_does_not_empty_the_file(start):
