@@ -46,6 +46,7 @@ struct batcher {
     uint64_t flush_ns;     /* when what is pending has to go */
     uint64_t armed_ns;     /* what the timer is set to; 0 = it is not */
     struct delivery *held; /* refused ones, in the order of refusal */
+    uint64_t taken;        /* deliveries that downstream took */
     unsigned under_way;    /* deliveries that exist */
     size_t under_way_bytes;
     bool stopping, stopped;
@@ -59,6 +60,7 @@ struct delivery {
     struct delivery *next;
     uint64_t due_ns, pause_ns; /* of a held one: when it is offered again */
     uint64_t not_before_ns;    /* what downstream asked for */
+    uint64_t taken;            /* the owner's count at the last refusal */
 };
 
 extern const struct component_type processor_batch;
@@ -75,6 +77,7 @@ static struct delivery *delivery_new(struct batcher *p, struct batch *b)
         return NULL;
     d->ack = (struct ack){.done = delivery_done, .owed = ACK_ALL};
     d->owner = p;
+    d->taken = p->taken;
     d->batch = b;
     p->under_way++;
     p->under_way_bytes += b->bytes;
@@ -129,8 +132,14 @@ static void append(struct delivery **list, struct delivery *d)
 
 static uint64_t next_pause(const struct batcher *p, struct delivery *d, uint64_t wish_ns)
 {
+    const bool moves = d->taken != p->taken; /* others were taken since */
+    d->taken = p->taken;
     if (p->stopping)
         return PAUSE_STOPPING_NS;
+    if (moves) {
+        d->pause_ns = 0;
+        return wish_ns > PAUSE_AFTER_OK_NS ? wish_ns : PAUSE_AFTER_OK_NS;
+    }
     d->pause_ns = d->pause_ns ? 2 * d->pause_ns : PAUSE_FIRST_NS;
     if (d->pause_ns > PAUSE_MAX_NS)
         d->pause_ns = PAUSE_MAX_NS;
@@ -180,6 +189,7 @@ static bool hold(struct delivery *d, uint32_t retry_after_ms)
 static void hurry(struct batcher *p)
 {
     pthread_mutex_lock(&p->lock);
+    p->taken++;
     uint64_t soon = p->held ? clock_now_ns() + PAUSE_AFTER_OK_NS : 0;
     for (struct delivery *d = p->held; d; d = d->next) {
         uint64_t at = d->not_before_ns > soon ? d->not_before_ns : soon;
