@@ -194,6 +194,7 @@ char *run_default_config(const char *file)
                            "  console:\n"
                            "processors: {gym: }\n"
                            "exporters: {file: {path: \"%s\", append: true}}\n"
+                           "motel: {summary: none}\n" /* several runs share a folder */
                            "service:\n"
                            "  telemetry: {logs: {level: warn}, metrics: {level: none}}\n"
                            "  pipelines:\n"
