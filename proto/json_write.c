@@ -125,6 +125,20 @@ static void put_number(struct writer *w, enum field_kind kind, uint64_t v)
         buf_commit(w->out, number_text(kind, v, p));
 }
 
+/* What base64 hides anybody can read. */
+static void put_base64(struct writer *w, struct bytes data)
+{
+    _cleanup_buf_ struct buf *clean = NULL;
+    if ((w->flags & JSON_REDACT) && secrets_found(data)) {
+        clean = buf_new(0);
+        const int r = clean ? secrets_redact(data, clean) : -ENOMEM;
+        if (r < 0 && w->error == 0)
+            w->error = r;
+        data = r < 0 ? (struct bytes){0} : buf_bytes(clean);
+    }
+    put_encoded(w, data, base64_size(data.len), encode_base64);
+}
+
 static void put_value(struct writer *w, const struct schema_field *f, struct bytes data, uint64_t v)
 {
     switch ((enum field_kind)f->kind) {
@@ -134,7 +148,7 @@ static void put_value(struct writer *w, const struct schema_field *f, struct byt
         if (f->id_len)
             put_encoded(w, data, 2 * data.len, encode_hex);
         else
-            put_encoded(w, data, base64_size(data.len), encode_base64);
+            put_base64(w, data);
         break;
     case KIND_BOOL: put_text(w, v ? "true" : "false", v ? 4 : 5); break;
     default: put_number(w, f->kind, v); break;
@@ -228,12 +242,9 @@ static bool is_default(const struct schema_field *f, const struct slot *s)
  */
 static bool is_secret_number(const struct schema_field *f, uint64_t v)
 {
-    if (f->kind != KIND_INT64 && f->kind != KIND_DOUBLE)
-        return false;
-    uint8_t text[DOUBLE_MAX_BYTES];
-    size_t n = f->kind == KIND_INT64 ? encode_int((int64_t)v, text)
-                                     : json_double(wire_double(v), (char *)text);
-    return secrets_equal(bytes_of(text, n));
+    return f->kind == KIND_INT64    ? secrets_int((int64_t)v)
+           : f->kind == KIND_DOUBLE ? secrets_double(wire_double(v))
+                                    : false;
 }
 
 static void write_field(struct writer *w, const struct schema_message *m,
@@ -314,8 +325,9 @@ static void write_message(struct writer *w, const struct schema_message *m, stru
  */
 static void look_for_secrets(struct writer *w, unsigned flags, struct bytes msg)
 {
-    bool look = (flags & JSON_REDACT) && secrets_active();
-    w->any = look ? schema_find("opentelemetry.proto.common.v1.AnyValue") : NULL;
+    const bool look = flags & JSON_REDACT;
+    w->any =
+        look && secrets_numeric() ? schema_find("opentelemetry.proto.common.v1.AnyValue") : NULL;
     w->flags = look && secrets_found(msg) ? JSON_REDACT : 0;
 }
 

@@ -4,8 +4,8 @@
 
 #include "proto/schema.h"
 
-/* Appends the checked message `msg` with every secret in its string fields, at any depth, replaced by the placeholder; all else as
- * it is. 0, -ENOMEM or -EMSGSIZE. */
+/* Appends the checked message `msg` with every secret in its strings and bytes (not ids), at any depth, replaced by the placeholder; a number
+ * that an AnyValue holds and that is a secret becomes a string. All else as it is. 0, -ENOMEM or -EMSGSIZE. */
 int otlp_redact(const struct schema_message *m, struct bytes msg, struct buf *out);
 
 #endif

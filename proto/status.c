@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "agent/base/secrets.h"
 #include "proto/check.h"
 #include "proto/json.h"
 #include "proto/json_scan.h"
@@ -51,8 +52,11 @@ static void copy_message(struct bytes s, char *out, size_t size)
         int n = utf8_next(s);
         size_t used = (size_t)(n < 0 ? -n : n);
         struct bytes c = n < 0 ? bytes_str(UTF8_REPLACEMENT) : bytes_of(s.data, used);
-        if (len + c.len >= size)
-            break;
+        if (len + c.len >= size) {
+            out[len] = 0;
+            secrets_trim(out);
+            return;
+        }
         memcpy(out + len, c.data, c.len);
         len += c.len;
         s = bytes_of(s.data + used, s.len - used);

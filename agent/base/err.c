@@ -4,6 +4,15 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "agent/base/secrets.h"
+
+/* What vsnprintf() returned says whether `e` has all of the text. */
+static void note_cut(struct err *e, int len)
+{
+    if (len >= (int)sizeof(e->text))
+        secrets_trim(e->text);
+}
+
 int err_set(struct err *e, int code, const char *fmt, ...)
 {
     if (!e)
@@ -12,7 +21,7 @@ int err_set(struct err *e, int code, const char *fmt, ...)
     e->line = e->column = 0;
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(e->text, sizeof(e->text), fmt, ap);
+    note_cut(e, vsnprintf(e->text, sizeof(e->text), fmt, ap));
     va_end(ap);
     return code;
 }
@@ -25,7 +34,7 @@ int err_at(struct err *e, const char *path, const char *fmt, ...)
     snprintf(e->path, sizeof(e->path), "%s", path);
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(e->text, sizeof(e->text), fmt, ap);
+    note_cut(e, vsnprintf(e->text, sizeof(e->text), fmt, ap));
     va_end(ap);
     return -EINVAL;
 }
@@ -41,5 +50,6 @@ void err_prefix(struct err *e, const char *fmt, ...)
     int n = vsnprintf(e->text, sizeof(e->text), fmt, ap);
     va_end(ap);
     if (n >= 0 && (size_t)n < sizeof(e->text))
-        snprintf(e->text + n, sizeof(e->text) - (size_t)n, "%s", old);
+        n += snprintf(e->text + n, sizeof(e->text) - (size_t)n, "%s", old);
+    note_cut(e, n);
 }

@@ -12,7 +12,8 @@
 #define SECRET_MIN_BYTES 6 /* a shorter value is not looked for: it would blank out ordinary text */
 #define SECRET_PLACEHOLDER "[REDACTED]"
 
-/* Adds a value; without a "Bearer " or "Basic " before it. Returns false when it is too short to be looked for. */
+/* Adds a value; without a "Bearer " or "Basic " before it. It is also known as it stands in JSON strings and labels, after their escapes, and as a
+ * number if it is one. Returns false when it is too short to be looked for. */
 bool secrets_add(const char *value);
 /* Switches the lookups off or on (`motel: {redact}`); on at start. */
 void secrets_enable(bool on);
@@ -22,6 +23,14 @@ bool secrets_active(void);
 bool secrets_found(struct bytes text);
 /* True when the whole of `text` is a secret. */
 bool secrets_equal(struct bytes text);
+/* True when a secret is a number: then those in attributes have to be looked at, too. */
+bool secrets_numeric(void);
+/* True when the number, as text, is a secret. */
+bool secrets_int(int64_t i);
+bool secrets_double(double d);
+/* `text` was cut at its end: what may be the beginning of a secret there (SECRET_PART_BYTES or more) is taken away. */
+#define SECRET_PART_BYTES 4
+void secrets_trim(char *text);
 /* Appends `text` with every secret replaced by the placeholder; 0, -ENOMEM or -EMSGSIZE. */
 int secrets_redact(struct bytes text, struct buf *out);
 /* Forgets all values (tests). */

@@ -4,6 +4,7 @@
 #include <nghttp2/nghttp2.h>
 
 #include "agent/base/clock.h"
+#include "agent/base/secrets.h"
 #include "agent/net/grpc_client_impl.h"
 
 #define MAX_DETAILS_BYTES 65536
@@ -183,8 +184,9 @@ int grpc_h2_submit(struct grpc_client *c, struct grpc_call *k)
 static void take_text(struct bytes v, char *ret, size_t size)
 {
     _cleanup_buf_ struct buf *b = buf_new(0);
-    if (b && grpc_percent_decode(v, b) == 0 && buf_str(b))
-        snprintf(ret, size, "%s", (const char *)b->data);
+    if (b && grpc_percent_decode(v, b) == 0 && buf_str(b) &&
+        snprintf(ret, size, "%s", (const char *)b->data) >= (int)size)
+        secrets_trim(ret);
 }
 
 static void take_details(struct bytes v, struct grpc_response *ret)

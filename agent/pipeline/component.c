@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "agent/base/secrets.h"
 #include "agent/pipeline/graph.h"
 #include "agent/pipeline/host.h"
 
@@ -30,6 +31,8 @@ enum verdict ack_answer(struct ack *a, enum verdict v, int status, const char *f
     va_end(ap);
     if (n >= (int)sizeof(a->now.message))
         trim_utf8(a->now.message);
+    if (n >= (int)sizeof(a->now.message))
+        secrets_trim(a->now.message);
     return v;
 }
 

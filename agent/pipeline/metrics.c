@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "agent/base/clock.h"
+#include "agent/base/secrets.h"
 #include "agent/pipeline/host_parts.h"
 
 struct metric {
@@ -322,12 +323,21 @@ static int put_header(struct buf *out, const char *name, const char *help, const
     return buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
+/* Names of components and targets, and the resource, may hold a secret. */
+static int put_labels(struct buf *out, const char *labels)
+{
+    return secrets_redact(bytes_str(labels), out);
+}
+
 static int put_series(struct buf *out, const char *name, const struct metric *m)
 {
     int64_t value = m->read ? m->read(m->ctx) : metric_value(m);
     if (!*m->labels)
         return buf_printf(out, "%s %lld\n", name, (long long)value);
-    return buf_printf(out, "%s{%s} %lld\n", name, m->labels, (long long)value);
+    int r = buf_printf(out, "%s{", name);
+    if (r == 0)
+        r = put_labels(out, m->labels);
+    return r < 0 ? r : buf_printf(out, "} %lld\n", (long long)value);
 }
 
 /* The buckets count what is at or below their limit. */
@@ -409,7 +419,11 @@ static int put_target(struct buf *out, const struct metrics *m)
     if (!m->target)
         return 0;
     int r = put_header(out, "target_info", "What this process says of itself.", "gauge");
-    return r < 0 ? r : buf_printf(out, "target_info{%s} 1\n", m->target);
+    if (r == 0)
+        r = buf_append_str(out, "target_info{");
+    if (r == 0)
+        r = put_labels(out, m->target);
+    return r < 0 ? r : buf_append_str(out, "} 1\n");
 }
 
 int metrics_render(struct host *h, struct buf *out)

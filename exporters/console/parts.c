@@ -146,7 +146,7 @@ static void put_any_number(struct lines *l, struct any_value v)
     char digits[DOUBLE_MAX_BYTES];
     size_t n =
         v.kind == ANY_INT ? encode_int(v.i, digits) : double_text(v.d, DOUBLE_PYTHON, digits);
-    if (secrets_equal(bytes_of(digits, n)))
+    if (v.kind == ANY_INT ? secrets_int(v.i) : secrets_double(v.d))
         line_string(l, bytes_str(SECRET_PLACEHOLDER));
     else
         line_bytes(l, bytes_of(digits, n));

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/base/secrets.h"
 #include "proto/any_value.h"
 #include "proto/check.h"
 
@@ -83,6 +84,16 @@ static int collect(const struct batch *b, const char *attribute, struct parts *p
     return e;
 }
 
+/* The segment as it stands in a file name; a name is no place for a secret either. */
+static char *name_of(struct bytes segment)
+{
+    _cleanup_buf_ struct buf *clean = secrets_found(segment) ? buf_new(0) : NULL;
+    if (!clean)
+        return strndup((const char *)segment.data, segment.len);
+    return secrets_redact(segment, clean) < 0 ? NULL
+                                              : strndup((const char *)clean->data, clean->len);
+}
+
 /* The parts as batches. When there is one and nothing is left out it is the batch itself. */
 static int to_groups(struct batch *b, struct parts *ps, struct groups *ret)
 {
@@ -93,7 +104,7 @@ static int to_groups(struct batch *b, struct parts *ps, struct groups *ret)
     for (; ret->n < ps->n; ret->n++) {
         struct group *g = &ret->items[ret->n];
         struct part *p = &ps->items[ret->n];
-        g->segment = strndup((const char *)p->segment.data, p->segment.len);
+        g->segment = name_of(p->segment);
         bool whole = ps->n == 1 && ps->without->len == 0;
         uint32_t records = whole ? 0 : otlp_count(b->signal, buf_bytes(p->entries));
         g->batch = whole ? batch_ref(b) : batch_new(b->signal, &p->entries, 1, records);

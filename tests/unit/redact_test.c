@@ -19,7 +19,9 @@ static const char *const texts[] = {
     "\"deep\",\"value\":{\"arrayValue\":"
     "{\"values\":[{\"kvlistValue\":{\"values\":[{\"key\":\"tok-123456\",\"value\":{\"stringValue\":"
     "\"a tok-123456 b\"}}]}},"
-    "{\"intValue\":\"5\"},{\"doubleValue\":0.5}]}}}],\"status\":{\"message\":\"no\"}}]}],"
+    "{\"intValue\":\"5\"},{\"doubleValue\":0.5},{\"intValue\":\"7654321\"},{\"doubleValue\":1."
+    "25e10},{"
+    "\"bytesValue\":\"eHRvay0xMjM0NTZ4\"}]}}}],\"status\":{\"message\":\"no\"}}]}],"
     "\"schemaUrl\":\"u\"}]}",
     "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"traceId\":"
     "\"5b8efff798038103d269b633813fc60c\","
@@ -31,6 +33,8 @@ static void test_same_as_json(void **state)
     (void)state;
     const struct schema_message *m = schema_request(SIGNAL_TRACES);
     assert_true(secrets_add("tok-123456"));
+    assert_true(secrets_add("7654321"));
+    assert_true(secrets_add("1.25e10"));
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
         _cleanup_buf_ struct buf *wire = buf_new(0), *clean = buf_new(0), *want = buf_new(0),
                                  *got = buf_new(0);
@@ -43,9 +47,13 @@ static void test_same_as_json(void **state)
         json_write(m, buf_bytes(wire), JSON_REDACT, want);
         json_write(m, buf_bytes(clean), 0, got);
         assert_null(memmem(clean->data, clean->len, "tok-123456", 10));
-        if (i == 0)
+        if (i == 0) {
             assert_non_null(strstr(buf_str(got), "[REDACTED][REDACTED]"));
-        else
+            assert_non_null(
+                strstr(buf_str(got),
+                       "{\"doubleValue\":0.5},{\"stringValue\":\"[REDACTED]\"},{"
+                       "\"stringValue\":\"[REDACTED]\"},{\"bytesValue\":\"eFtSRURBQ1RFRF14\"}"));
+        } else
             assert_true(bytes_eq(buf_bytes(clean), buf_bytes(wire)));
         assert_string_equal(buf_str(got), buf_str(want));
     }
