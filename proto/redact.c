@@ -1,5 +1,7 @@
 #include "proto/redact.h"
 
+#include <errno.h>
+
 #include "agent/base/secrets.h"
 
 #define ANY_STRING_NUMBER 1 /* string_value of AnyValue */
@@ -69,4 +71,29 @@ int otlp_redact(const struct schema_message *m, struct bytes msg, struct buf *ou
     const struct redactor x = {
         .any = secrets_numeric() ? schema_find("opentelemetry.proto.common.v1.AnyValue") : NULL};
     return redact(&x, m, msg, out);
+}
+
+static bool may_hold_secret(const struct batch *b)
+{
+    bool found = secrets_numeric();
+    for (unsigned i = 0; !found && i < b->nsegs; i++)
+        found = secrets_found(buf_bytes(b->segs[i]));
+    return found;
+}
+
+int otlp_redact_batch(const struct batch *b, struct batch **ret)
+{
+    *ret = NULL;
+    if (!may_hold_secret(b))
+        return 0;
+    struct buf *clean = buf_new(0);
+    int r = clean ? 0 : -ENOMEM;
+    for (unsigned i = 0; r == 0 && i < b->nsegs; i++)
+        r = otlp_redact(schema_request(b->signal), buf_bytes(b->segs[i]), clean);
+    if (r < 0) {
+        buf_unref(clean);
+        return r;
+    }
+    *ret = batch_new(b->signal, &clean, 1, b->records);
+    return *ret ? 0 : -ENOMEM;
 }

@@ -60,7 +60,7 @@ static void catch_signals(void)
 
 static const char *place_name(const struct replay *r)
 {
-    return r->target.kind == TARGET_STDOUT ? "stdout" : r->target.place;
+    return r->target.kind == TARGET_STDOUT ? "stdout" : r->target.shown;
 }
 
 /* ---- records, on their way out ---- */
@@ -394,7 +394,7 @@ static int set_up(struct replay *r, struct err *reterr)
     if (e == 0)
         e = check_files(c, reterr);
     if (e == 0 && c->state)
-        e = replay_state_open(c->state, r->target.place, &r->state, reterr);
+        e = replay_state_open(c->state, r->target.shown, &r->state, reterr);
     if (e == 0)
         e = text ? replay_config(c, &r->target, text, reterr) : -ENOMEM;
     if (e == 0)

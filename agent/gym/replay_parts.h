@@ -10,6 +10,7 @@
 
 /* ---- replay_target.c ---- */
 struct replay_target {
+    char shown[1024];      /* the place without secrets, for people and the state file */
     enum { TARGET_HTTP, TARGET_GRPC, TARGET_FILE, TARGET_STDOUT } kind;
     const char *place;    /* URL or path */
     const char *exporter; /* its id */

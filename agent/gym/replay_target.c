@@ -3,6 +3,8 @@
 #include <errno.h>
 
 #include "agent/base/arena.h"
+#include "agent/base/secrets.h"
+#include "agent/config/load.h"
 #include "agent/gym/embed.h"
 #include "agent/gym/pipeline.h"
 #include "agent/gym/replay_parts.h"
@@ -48,6 +50,17 @@ static bool looks_like_address(const char *to)
     return colon && isdigit((unsigned char)colon[1]) && !strchr(to, '/');
 }
 
+/* The target without the password in its URL. */
+static int show(const char *to, char *ret, size_t size)
+{
+    _cleanup_buf_ struct buf *clean = buf_new(0);
+    cfg_note_url(to);
+    if (!clean || secrets_redact(bytes_str(to), clean) < 0 || !buf_str(clean))
+        return -ENOMEM;
+    snprintf(ret, size, "%s", buf_str(clean));
+    return 0;
+}
+
 int replay_target_find(const struct replay_command *c, struct replay_target *t, struct err *reterr)
 {
     const char *to = c->to ? c->to : variable("OTEL_EXPORTER_OTLP_ENDPOINT");
@@ -56,6 +69,8 @@ int replay_target_find(const struct replay_command *c, struct replay_target *t, 
                        "say where to: --to http://HOST:4318 (a backend), --to FILE, or --to - "
                        "(stdout)");
     *t = (struct replay_target){.place = to};
+    if (show(to, t->shown, sizeof(t->shown)) < 0)
+        return err_set(reterr, -ENOMEM, "out of memory");
     if (strncmp(to, "http://", 7) == 0 || strncmp(to, "https://", 8) == 0)
         return find_protocol(c, t, reterr);
     if (strstr(to, "://"))

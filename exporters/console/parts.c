@@ -152,8 +152,17 @@ static void put_any_number(struct lines *l, struct any_value v)
         line_bytes(l, bytes_of(digits, n));
 }
 
+/* What base64 hides anybody can read. */
 static void put_base64(struct lines *l, struct bytes b)
 {
+    _cleanup_buf_ struct buf *clean = NULL;
+    if (l->redact && secrets_found(b)) {
+        clean = buf_new(0);
+        const int r = clean ? secrets_redact(b, clean) : -ENOMEM;
+        if (r < 0 && l->error == 0)
+            l->error = r;
+        b = r < 0 ? (struct bytes){0} : buf_bytes(clean);
+    }
     size_t n = base64_size(b.len);
     line_text(l, "\"");
     if (l->error == 0)

@@ -12,6 +12,7 @@
 #include "agent/pipeline/queue.h"
 #include "exporters/debug/text.h"
 #include "proto/otlp_fields.h"
+#include "proto/redact.h"
 #include "proto/schema.h"
 
 extern const struct component_type exporter_debug;
@@ -202,8 +203,15 @@ static void put_counts(struct text *t, const struct batch *b)
     text_printf(t, "\"%s\": %lld}\n", w->records, (long long)n.records);
 }
 
+/* Secrets are taken out before: numbers and bytes do not look like them in the text. */
 static void put_data(const struct debug *d, struct text *t, const struct batch *b)
 {
+    _cleanup_batch_ struct batch *clean = NULL;
+    if (t->error == 0)
+        t->error = otlp_redact_batch(b, &clean);
+    if (t->error < 0)
+        return;
+    b = clean ? clean : b;
     if (d->config->verbosity == VERBOSITY_DETAILED)
         detailed_text(t, b);
     else
