@@ -58,7 +58,7 @@ int attributes_read(struct attributes *a, struct bytes msg, uint32_t number)
 const struct attribute *attributes_find(const struct attributes *a, struct bytes key)
 {
     for (const struct attribute *it = a->items; it < a->items + a->n; it++)
-        if (bytes_eq(it->key, key))
+        if (it->key.len == key.len && bytes_eq(it->key, key))
             return it;
     return NULL;
 }

@@ -18,6 +18,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "bucket counts and bou
 /* Appending stops at the first failure. */
 struct writer {
     const struct encoding *e;
+    enum counts counts; /* of the present list */
     struct buf *out;
     struct buf **segs; /* full ones */
     unsigned nsegs, cap;
@@ -112,9 +113,9 @@ static void put_exemplars(struct writer *w, uint32_t number, const struct series
 static uint64_t time_of(const struct writer *w, const struct series *s)
 {
     const uint64_t after_zero = s->start_ns + NS_PER_MS;
-    if (w->e->counts == COUNTS_ZERO_ONLY)
+    if (w->counts == COUNTS_ZERO_ONLY)
         return s->start_ns;
-    if (w->e->counts == COUNTS_REAL && !s->exported && after_zero > w->e->time_ns)
+    if (w->counts == COUNTS_REAL && !s->exports && after_zero > w->e->time_ns)
         return after_zero;
     return w->e->time_ns;
 }
@@ -129,12 +130,12 @@ static void put_times(struct writer *w, const struct resource *r, const struct s
 
 static void put_count(struct writer *w, const struct resource *r, const struct series *s)
 {
-    const bool zero = !w->e->delta && !s->exported && w->e->counts != COUNTS_REAL;
+    const bool zero = !w->e->delta && !s->exports && w->counts != COUNTS_REAL;
     const size_t point = begin(w, DATA_POINTS);
     put_attributes(w, NUMBER_ATTRIBUTES, s);
     put_times(w, r, s);
     put_fixed(w, NUMBER_AS_INT, zero ? 0 : s->count);
-    if (w->e->counts != COUNTS_ZERO_ONLY)
+    if (w->counts != COUNTS_ZERO_ONLY)
         put_exemplars(w, NUMBER_EXEMPLARS, s);
     end(w, point);
 }
@@ -212,7 +213,7 @@ static uint64_t temporality(const struct writer *w)
 static bool any_new(const struct series_set *set)
 {
     for (const struct series *s = set->first; s; s = s->next)
-        if (!s->exported)
+        if (!s->exports)
             return true;
     return false;
 }
@@ -220,14 +221,14 @@ static bool any_new(const struct series_set *set)
 static void put_sum(struct writer *w, const char *name, const struct resource *r,
                     const struct series_set *set)
 {
-    const bool only_new = w->e->counts == COUNTS_ZERO_ONLY;
+    const bool only_new = w->counts == COUNTS_ZERO_ONLY;
     if (only_new && !any_new(set))
         return;
     const size_t metric = begin(w, ENTRY_ITEMS);
     put_name(w, name);
     const size_t data = begin(w, METRIC_SUM);
     for (const struct series *s = set->first; s; s = s->next)
-        if (!only_new || !s->exported)
+        if (!only_new || !s->exports)
             put_count(w, r, s);
     put_uint(w, DATA_TEMPORALITY, temporality(w));
     put_uint(w, DATA_MONOTONIC, true);
@@ -273,7 +274,7 @@ static void put_metrics(struct writer *w, const struct resource *r,
     put_bytes(w, SCOPE_NAME, bytes_str(SCOPE));
     end(w, scope);
     put_sum(w, "calls", r, &r->sums);
-    if (shape->histogram != HISTOGRAM_NONE && w->e->counts != COUNTS_ZERO_ONLY)
+    if (shape->histogram != HISTOGRAM_NONE && w->counts != COUNTS_ZERO_ONLY)
         put_durations(w, r, shape);
     if (w->e->config->events.enabled)
         put_sum(w, "events", r, &r->events);
@@ -282,7 +283,7 @@ static void put_metrics(struct writer *w, const struct resource *r,
 static void put_resource(struct writer *w, const struct resource *r,
                          const struct series_shape *shape)
 {
-    if (w->e->counts == COUNTS_ZERO_ONLY && !any_new(&r->sums) && !any_new(&r->events))
+    if (w->counts == COUNTS_ZERO_ONLY && !any_new(&r->sums) && !any_new(&r->events))
         return;
     const size_t entry = begin(w, OTLP_ENTRIES);
     put_resource_attributes(w, r->raw);
@@ -319,9 +320,12 @@ static void next_segment(struct writer *w)
         w->error = -ENOMEM;
 }
 
-static void put_list(struct writer *w, const struct resource_list *l,
+static void put_list(struct writer *w, const struct resource_list *l, enum counts counts,
                      const struct series_shape *shape)
 {
+    w->counts = counts;
+    if (counts == COUNTS_NONE)
+        return;
     for (const struct resource *r = l->oldest; r && !w->error; r = r->newer) {
         put_resource(w, r, shape);
         next_segment(w);
@@ -349,7 +353,7 @@ struct batch *encode_metrics(const struct encoding *e, const struct resources *r
 {
     struct writer w = {.e = e, .out = buf_new(0)};
     w.error = w.out ? 0 : -ENOMEM;
-    put_list(&w, &r->used, shape);
-    put_list(&w, &r->aside, shape);
+    put_list(&w, &r->used, e->used, shape);
+    put_list(&w, &r->aside, e->aside, shape);
     return finish(&w);
 }

@@ -12,11 +12,12 @@ enum counts {
     COUNTS_ZERO_FIRST, /* zero where nothing was exported yet, else the count */
     COUNTS_ZERO_ONLY,  /* only series of which nothing was exported yet, with zero at their start; no durations */
     COUNTS_REAL,       /* the count; at least 1 ms after that zero */
+    COUNTS_NONE,       /* these resources are left out */
 };
 struct encoding {
     const struct span_metrics_config *config;
     bool delta, histogram_in_sums;
-    enum counts counts;
+    enum counts used, aside; /* of the resources in use and of those aside */
     uint64_t time_ns; /* wall clock */
     struct stamps *stamps; /* delta */
 };

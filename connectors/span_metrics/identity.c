@@ -86,10 +86,30 @@ static int put_common(const struct identity *id, const struct subject *s, struct
     return 0;
 }
 
+/* A text of less than 128 bytes and nothing else, read in place. */
+static bool is_short_text(struct bytes any)
+{
+    return any.len >= 2 && any.data[0] == (1 << 3 | WIRE_LEN) && any.data[1] < 0x80 &&
+           any.len == 2u + any.data[1];
+}
+
+static int put_text_match(const struct attribute *m, struct buf *key)
+{
+    int r = buf_reserve(key, 2 * sizeof(uint32_t) + m->key.len + m->value.len);
+    if (r < 0)
+        return r;
+    uint8_t *at = put_sized(buf_tail(key), m->key);
+    at = put_sized(at, bytes_of(m->value.data + 2, m->value.len - 2));
+    buf_commit(key, (size_t)(at - buf_tail(key)));
+    return 0;
+}
+
 /* The name and the text of a value: 1 and "1" are the same series. */
 static int put_match(const struct attribute *m, struct buf *key)
 {
     uint32_t len = (uint32_t)m->key.len;
+    if (is_short_text(m->value))
+        return put_text_match(m, key);
     int r = buf_append(key, &len, sizeof(len));
     if (r == 0)
         r = buf_append(key, m->key.data, m->key.len);

@@ -188,13 +188,13 @@ static void forget(struct series_set *set, struct series *s)
     series_free(s);
 }
 
-void series_expire(struct series_set *set, uint64_t before_ns)
+void series_expire(struct series_set *set, uint64_t before_ns, uint8_t exports)
 {
     struct series **at = &set->first;
     set->last = NULL;
     while (*at) {
         struct series *s = *at;
-        if (s->seen_ns <= before_ns) {
+        if (s->seen_ns <= before_ns && s->exports >= exports) {
             *at = s->next;
             forget(set, s);
             continue;

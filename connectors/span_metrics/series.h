@@ -37,7 +37,7 @@ struct series {
     uint32_t nbuckets; /* explicit */
     uint32_t key_len, attributes_len;
     bool overflow; /* takes the spans of all that were one too many */
-    bool exported; /* its first, zero, count was */
+    uint8_t exports; /* 0, 1: its first count, a zero, 2: its real count, too */
     uint64_t buckets[]; /* then the key, then the attributes as fields 7 */
 };
 static inline struct bytes series_key(const struct series *s)
@@ -75,8 +75,8 @@ void series_exemplify(struct series *s, const struct series_shape *shape, struct
 
 /* After an export: the next exemplars may come. */
 void series_clear_exemplars(struct series_set *s);
-/* Forgets those that were last seen at `before_ns` or earlier. */
-void series_expire(struct series_set *s, uint64_t before_ns);
+/* Forgets those that were last seen at `before_ns` or earlier and exported `exports` times. */
+void series_expire(struct series_set *s, uint64_t before_ns, uint8_t exports);
 void series_set_done(struct series_set *s); /* leaves an empty one */
 
 #endif

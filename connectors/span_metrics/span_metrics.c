@@ -31,13 +31,15 @@ struct span_metrics {
 
 /* ---- exporting ---- */
 
-static struct batch *encode(struct span_metrics *m, enum counts counts, uint64_t time_ns)
+static struct batch *encode(struct span_metrics *m, enum counts used, enum counts aside,
+                            uint64_t time_ns)
 {
     const struct encoding e = {
         .config = m->config,
         .delta = span_metrics_delta(m->config),
         .histogram_in_sums = m->aggregate.resources.histogram_in_sums,
-        .counts = counts,
+        .used = used,
+        .aside = aside,
         .time_ns = time_ns,
         .stamps = &m->stamps,
     };
@@ -65,19 +67,21 @@ static bool mark_exported(struct series_set *set)
 {
     bool any = false;
     for (struct series *s = set->first; s; s = s->next) {
-        any |= !s->exported;
-        s->exported = true;
+        any |= s->exports == 0;
+        s->exports += s->exports < 2;
     }
     return any;
 }
 
-static void age_set(const struct span_metrics *m, struct series_set *set, uint64_t now_ns)
+/* `exports`: a series that has had fewer is not forgotten yet. */
+static void age_set(const struct span_metrics *m, struct series_set *set, uint64_t now_ns,
+                    uint8_t exports)
 {
     const uint64_t age_ns = (uint64_t)m->config->series_expiration_ns;
     if (m->config->exemplars.enabled)
         series_clear_exemplars(set);
     if (age_ns && now_ns >= age_ns)
-        series_expire(set, now_ns - age_ns);
+        series_expire(set, now_ns - age_ns, exports);
 }
 
 static void age_all(struct span_metrics *m, uint64_t now_ns)
@@ -86,9 +90,9 @@ static void age_all(struct span_metrics *m, uint64_t now_ns)
     const uint64_t age_ns = (uint64_t)m->config->metrics_expiration_ns;
     for (struct resource *r = all->used.oldest; r; r = r->newer) {
         m->pending |= mark_exported(&r->sums) | mark_exported(&r->events);
-        age_set(m, &r->sums, now_ns);
-        age_set(m, &r->histograms, now_ns);
-        age_set(m, &r->events, now_ns);
+        age_set(m, &r->sums, now_ns, 2);
+        age_set(m, &r->histograms, now_ns, 0);
+        age_set(m, &r->events, now_ns, 2);
     }
     if (age_ns && now_ns >= age_ns)
         resources_expire(all, now_ns - age_ns);
@@ -119,48 +123,60 @@ static void tell_lost(struct span_metrics *m, uint64_t lost)
     m->lost_told = lost;
 }
 
-/* Without memory everything stays for the next time. */
-static void flush(struct span_metrics *m)
+/* The zeros, if there are any, and then the rest, so that they arrive in this order. */
+static void send(struct span_metrics *m, struct batch *zeros, struct batch *b)
 {
-    const uint64_t time_ns = clock_wall_ns();
-    pthread_mutex_lock(&m->lock);
-    struct batch *b = encode(m, COUNTS_ZERO_FIRST, time_ns);
-    if (b)
-        exported(m, time_ns);
-    tell_lost(m, m->aggregate.lost);
-    pthread_mutex_unlock(&m->lock);
-    if (b)
-        sender_send(&m->sender, b);
-    else
-        log_error(&m->base.logger, "Out of memory. Metrics are exported later.");
-}
-
-/*
- * The last export. Who computes rates needs a zero before the first count, and there is no next
- * time: series that were never exported get both, the zero at the time they began.
- */
-static void flush_last(struct span_metrics *m)
-{
-    const uint64_t time_ns = clock_wall_ns();
-    struct batch *zeros = NULL, *b = NULL;
-    pthread_mutex_lock(&m->lock);
-    const bool pending = m->pending;
-    if (pending && !span_metrics_delta(m->config))
-        zeros = encode(m, COUNTS_ZERO_ONLY, time_ns);
-    if (pending)
-        b = encode(m, COUNTS_REAL, time_ns);
-    if (b)
-        exported(m, time_ns);
-    m->pending = false;
-    tell_lost(m, m->aggregate.lost);
-    pthread_mutex_unlock(&m->lock);
     if (zeros && zeros->records)
         sender_send(&m->sender, batch_ref(zeros));
     batch_unref(zeros);
     if (b)
         sender_send(&m->sender, b);
-    else if (pending)
+}
+
+/*
+ * Resources aside, and all of them at the stop, are exported for the last time. Who computes rates
+ * needs a zero before the first count, and there is no next time: series that were never exported
+ * get both, the zero at the time they began. Without memory everything stays.
+ */
+static bool export(struct span_metrics *m, bool last, struct batch **ret_zeros, struct batch **ret)
+{
+    const uint64_t time_ns = clock_wall_ns();
+    const bool delta = span_metrics_delta(m->config);
+    *ret_zeros = NULL;
+    if (!delta && (last || m->aggregate.resources.aside.n))
+        *ret_zeros = encode(m, last ? COUNTS_ZERO_ONLY : COUNTS_NONE, COUNTS_ZERO_ONLY, time_ns);
+    *ret = encode(m, last ? COUNTS_REAL : COUNTS_ZERO_FIRST, COUNTS_REAL, time_ns);
+    if (*ret)
+        exported(m, time_ns);
+    else
+        *ret_zeros = batch_unref(*ret_zeros);
+    return *ret;
+}
+
+static void flush(struct span_metrics *m)
+{
+    struct batch *zeros, *b;
+    pthread_mutex_lock(&m->lock);
+    const bool good = export(m, false, &zeros, &b);
+    tell_lost(m, m->aggregate.lost);
+    pthread_mutex_unlock(&m->lock);
+    if (!good)
+        log_error(&m->base.logger, "Out of memory. Metrics are exported later.");
+    send(m, zeros, b);
+}
+
+/* Only what was not exported yet. */
+static void flush_last(struct span_metrics *m)
+{
+    struct batch *zeros = NULL, *b = NULL;
+    pthread_mutex_lock(&m->lock);
+    const bool good = !m->pending || export(m, true, &zeros, &b);
+    m->pending = false;
+    tell_lost(m, m->aggregate.lost);
+    pthread_mutex_unlock(&m->lock);
+    if (!good)
         log_error(&m->base.logger, "Out of memory. The last metrics are lost.");
+    send(m, zeros, b);
 }
 
 static void on_timer(void *ctx)
