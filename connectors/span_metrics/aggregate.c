@@ -287,21 +287,30 @@ static void take_scope(struct aggregate *a, struct resource *r, struct bytes ser
     }
 }
 
+static void take_scopes(struct aggregate *a, struct resource *r, struct bytes service,
+                        struct bytes entry)
+{
+    struct wire_reader scopes = wire_reader(entry);
+    struct bytes scope_spans;
+    while (wire_each(&scopes, ENTRY_ITEMS, &scope_spans))
+        take_scope(a, r, service, scope_spans);
+}
+
 /* Spans without a service are not counted. True when there were others. */
 static bool take_entry(struct aggregate *a, struct bytes entry)
 {
-    struct wire_reader scopes = wire_reader(entry);
     const struct bytes raw = wire_bytes(entry, ENTRY_HEAD);
-    struct bytes service, scope_spans;
+    struct bytes service = {0};
+    struct resource *r = NULL;
     a->resource_attributes.n = 0;
-    if (attributes_read(&a->resource_attributes, raw, RESOURCE_ATTRIBUTES) < 0 ||
-        !read_service(&a->resource_attributes, &service))
-        return false;
-    struct resource *r = get_resource(a, raw);
-    set_resource(a);
-    while (wire_each(&scopes, ENTRY_ITEMS, &scope_spans))
-        take_scope(a, r, service, scope_spans);
-    return true;
+    if (attributes_read(&a->resource_attributes, raw, RESOURCE_ATTRIBUTES) == 0) {
+        if (!read_service(&a->resource_attributes, &service))
+            return false;
+        r = get_resource(a, raw);
+        set_resource(a);
+    }
+    take_scopes(a, r, service, entry);
+    return r;
 }
 
 bool aggregate_batch(struct aggregate *a, const struct batch *b, uint64_t wall_ns, uint64_t now_ns)

@@ -147,7 +147,10 @@ bool tracestate_threshold(struct bytes tracestate, uint64_t *ret)
         struct bytes value = member;
         if (!cut(&value, '=', &key) || !good_key(key) || !good_value(value))
             return false;
-        if (bytes_eq_str(key, "ot") && !read_vendor(value, ret, &found))
+        if (!bytes_eq_str(key, "ot"))
+            continue;
+        found = false; /* of several the last one counts */
+        if (!read_vendor(value, ret, &found))
             return false;
     }
     return found;
