@@ -128,13 +128,13 @@ static int put_json(struct bytes any, struct buf *out);
 static int put_array(struct bytes list, struct buf *out)
 {
     struct wire_reader r = wire_reader(list);
-    struct wire_field f;
+    struct bytes item;
     int e = buf_putc(out, '[');
-    for (bool first = true; e == 0 && wire_next(&r, &f) > 0; first = false) {
+    for (bool first = true; e == 0 && wire_each(&r, LIST_ITEMS, &item); first = false) {
         if (!first)
             e = buf_putc(out, ',');
         if (e == 0)
-            e = put_json(f.bytes, out);
+            e = put_json(item, out);
     }
     return e < 0 ? e : buf_putc(out, ']');
 }
@@ -176,16 +176,16 @@ static int put_entries(struct entry *entries, size_t n, struct buf *out)
 static int put_map(struct bytes list, struct buf *out)
 {
     struct wire_reader r = wire_reader(list);
-    struct wire_field f;
+    struct bytes item;
     size_t n = 0;
-    while (wire_next(&r, &f) > 0)
+    while (wire_each(&r, LIST_ITEMS, &item))
         n++;
     _cleanup_free_ struct entry *entries = malloc((n + 1) * sizeof(*entries));
     if (!entries)
         return -ENOMEM;
     r = wire_reader(list);
-    for (size_t i = 0; i < n && wire_next(&r, &f) > 0; i++)
-        entries[i] = (struct entry){key_value_read(f.bytes), i};
+    for (size_t i = 0; i < n && wire_each(&r, LIST_ITEMS, &item); i++)
+        entries[i] = (struct entry){key_value_read(item), i};
     qsort(entries, n, sizeof(*entries), by_key);
     return put_entries(entries, n, out);
 }

@@ -302,6 +302,8 @@ static bool take_entry(struct aggregate *a, struct bytes entry)
     const struct bytes raw = wire_bytes(entry, ENTRY_HEAD);
     struct bytes service = {0};
     struct resource *r = NULL;
+    if (!raw.len)
+        return false;
     a->resource_attributes.n = 0;
     if (attributes_read(&a->resource_attributes, raw, RESOURCE_ATTRIBUTES) == 0) {
         if (!read_service(&a->resource_attributes, &service))

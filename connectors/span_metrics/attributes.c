@@ -57,9 +57,9 @@ int attributes_read(struct attributes *a, struct bytes msg, uint32_t number)
 
 const struct attribute *attributes_find(const struct attributes *a, struct bytes key)
 {
-    for (const struct attribute *it = a->items; it < a->items + a->n; it++)
-        if (it->key.len == key.len && bytes_eq(it->key, key))
-            return it;
+    for (size_t i = 0; i < a->n; i++)
+        if (a->items[i].key.len == key.len && bytes_eq(a->items[i].key, key))
+            return &a->items[i];
     return NULL;
 }
 
@@ -105,8 +105,12 @@ static void sift(struct attribute *items, size_t i, size_t n)
 }
 
 /* Heap sort: a list may be long, and comes from outside. */
-void attributes_sort(struct attribute *items, size_t n)
+void attributes_sort(struct attributes *a, size_t from)
 {
+    const size_t n = a->n - from;
+    if (n < 2)
+        return;
+    struct attribute *items = a->items + from;
     for (size_t i = n / 2; i-- > 0;)
         sift(items, i, n);
     for (size_t last = n; last-- > 1;) {

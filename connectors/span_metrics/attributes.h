@@ -29,7 +29,7 @@ int attributes_read(struct attributes *a, struct bytes msg, uint32_t number);
 const struct attribute *attributes_find(const struct attributes *a, struct bytes key);
 /* Sets the value of the first one of that name, or adds one. 0 or -ENOMEM. */
 int attributes_put(struct attributes *a, struct bytes key, struct bytes value);
-/* By key; those of the same key keep their order. */
-void attributes_sort(struct attribute *items, size_t n);
+/* Those from place `from` on, by key; those of the same key keep their order. */
+void attributes_sort(struct attributes *a, size_t from);
 
 #endif

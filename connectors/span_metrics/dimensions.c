@@ -139,7 +139,8 @@ void dimensions_done(struct dimensions *d)
 
 void dimensions_set_resource(struct dimensions *d, const struct attributes *resource)
 {
-    for (struct dimension *it = d->named; it < d->named + d->nnamed; it++) {
+    for (size_t i = 0; i < d->nnamed; i++) {
+        struct dimension *it = &d->named[i];
         const struct attribute *a = attributes_find(resource, it->name);
         it->inherited = a ? a->value : it->def;
     }
@@ -169,7 +170,8 @@ static int append_matching(const struct dimensions *d, const struct attributes *
                            const struct attributes *but, const struct attributes *but2,
                            struct attributes *out)
 {
-    for (const struct attribute *it = a->items; it < a->items + a->n; it++) {
+    for (size_t i = 0; i < a->n; i++) {
+        const struct attribute *it = &a->items[i];
         if ((but && attributes_find(but, it->key)) || (but2 && attributes_find(but2, it->key)) ||
             !any_glob(d, it->key) || attributes_find(a, it->key) != it)
             continue;
@@ -186,11 +188,11 @@ static int match_globs(const struct dimensions *d, const struct sources *from,
     if (append_matching(d, from->span, NULL, NULL, out) < 0)
         return -ENOMEM;
     const size_t others = out->n;
-    attributes_sort(out->items + span, others - span);
+    attributes_sort(out, span);
     if ((from->event && append_matching(d, from->event, from->span, NULL, out) < 0) ||
         append_matching(d, from->resource, from->span, from->event, out) < 0)
         return -ENOMEM;
-    attributes_sort(out->items + others, out->n - others);
+    attributes_sort(out, others);
     return 0;
 }
 

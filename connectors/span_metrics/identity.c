@@ -159,6 +159,8 @@ static int add_text(struct identity *id, const char *key, struct bytes text)
 
 static int add_scope(struct identity *id, struct bytes scope)
 {
+    if (!scope.len)
+        return 0;
     const struct bytes name = wire_bytes(scope, SCOPE_NAME);
     const struct bytes version = wire_bytes(scope, SCOPE_VERSION);
     const char *const *wanted = id->scopes->items;

@@ -109,7 +109,7 @@ static int make_key(struct resources *all, const struct attributes *attributes)
         if (is_key(all, attributes->items[i].key) &&
             attributes_add(&all->sorted, attributes->items[i].key, attributes->items[i].value) < 0)
             return -ENOMEM;
-    attributes_sort(all->sorted.items, all->sorted.n);
+    attributes_sort(&all->sorted, 0);
     buf_truncate(all->key, 0);
     int r = buf_reserve(all->key, 1);
     for (size_t i = 0; r == 0 && i < all->sorted.n; i++) {

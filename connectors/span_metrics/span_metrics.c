@@ -89,7 +89,8 @@ static void age_all(struct span_metrics *m, uint64_t now_ns)
     struct resources *all = &m->aggregate.resources;
     const uint64_t age_ns = (uint64_t)m->config->metrics_expiration_ns;
     for (struct resource *r = all->used.oldest; r; r = r->newer) {
-        m->pending |= mark_exported(&r->sums) | mark_exported(&r->events);
+        m->pending |= mark_exported(&r->sums);
+        m->pending |= mark_exported(&r->events);
         age_set(m, &r->sums, now_ns, 2);
         age_set(m, &r->histograms, now_ns, 0);
         age_set(m, &r->events, now_ns, 2);

@@ -277,7 +277,7 @@ static void test_sort(void **state)
         attributes_add(&a, bytes_of(text + i, 1), bytes_str(""));
     attributes_add(&a, bytes_of(text, 0), bytes_str(""));
     attributes_add(&a, bytes_of(text, 2), bytes_str(""));
-    attributes_sort(a.items, a.n);
+    attributes_sort(&a, 0);
     assert_int_equal(a.items[0].key.len, 0);
     for (size_t i = 0; i < 6; i++)
         assert_int_equal(a.items[i + 1].key.data[0], want[i]);
