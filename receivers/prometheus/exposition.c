@@ -270,13 +270,14 @@ static int read_label(struct prom_parser *p, struct label_list *l, struct bytes 
     *ret_is_metric = false;
     if (quoted && !scan_quoted(p, true, &name))
         return fail(p, at, "expected a name with a closing quote", reterr);
-    if (quoted && (name.len == 0 || !utf8_valid(name)))
-        return fail(p, at, "expected a name of at least one character in UTF-8", reterr);
+    if (quoted && !utf8_valid(name))
+        return fail(p, at, "expected a name in UTF-8", reterr);
     if (!quoted && (name = scan_name(p, false)).len == 0)
         return fail(p, at, "expected a label name or \"}\"", reterr);
     blanks(p);
     if (!quoted || (peek(p) != ',' && peek(p) != '}'))
-        return read_value(p, l, name, reterr);
+        return name.len ? read_value(p, l, name, reterr)
+                        : fail(p, at, "expected a label name of at least one character", reterr);
     if (!metric)
         return fail(p, p->at, "expected \"=\" behind the label name", reterr);
     if (metric->data)

@@ -72,8 +72,8 @@ DEFINE_CLEANUP(struct prom_parser *, prom_parser_free)
  */
 int prom_parser_next(struct prom_parser *p, struct prom_entry *ret, struct err *reterr);
 /*
- * The labels of the sample that prom_parser_next() gave last, `__name__` among them, unescaped, valid UTF-8, no name empty (values may be).
- * `le` of histograms and `quantile` of summaries are written as OpenMetrics wants it ("1.0"), by the last TYPE line. Costs time:
+ * The labels of the sample that prom_parser_next() gave last, `__name__` among them, unescaped, valid UTF-8, no name empty (values
+ * may be, that of `__name__`, too). `le` of histograms and `quantile` of summaries are written as OpenMetrics wants it ("1.0"), by the last TYPE line. Costs time:
  * who knows `raw` already need not ask. 0 or -ENOMEM.
  */
 int prom_parser_labels(struct prom_parser *p, struct prom_labels *ret);

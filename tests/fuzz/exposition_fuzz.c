@@ -48,7 +48,6 @@ static int take_sample(struct world *w, struct prom_parser *p, const struct prom
     struct err err = {0};
     need(prom_parser_labels(p, &s.labels) == 0);
     need_sorted(s.labels);
-    need(prom_labels_get(s.labels, "__name__").len > 0);
     const int has = prom_parser_exemplar(p, &exemplar);
     need(has >= 0);
     s.exemplar = has ? &exemplar : NULL;
