@@ -46,6 +46,7 @@ struct family {
     enum prom_type type; /* that of `info` when the family began */
     enum point_kind kind;
     struct point *points, **points_end;
+    struct point *last; /* of the sample before; the buckets of a histogram stand together */
 };
 
 struct scope {
@@ -79,6 +80,7 @@ struct prom_mapper {
     struct resource *last_resource; /* of the sample before */
     struct named *last_name;
     struct buf *scratch;
+    size_t expected_bytes; /* of the request, about */
     struct prom_left_out left_out;
 };
 

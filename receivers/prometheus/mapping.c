@@ -13,6 +13,7 @@
 
 #define ARENA_BLOCK_BYTES 16384
 #define SCRATCH_KEPT_BYTES 4096
+#define POINT_BYTES 40 /* of a request, besides the attributes */
 
 /* What decides where a sample goes. */
 struct essence {
@@ -42,6 +43,7 @@ static void forget(struct prom_mapper *m)
     m->resources = m->last_resource = NULL;
     m->resources_end = &m->resources;
     m->last_name = NULL;
+    m->expected_bytes = 0;
     m->left_out = (struct prom_left_out){0};
     buf_truncate(m->scratch, 0);
     if (m->scratch->cap > SCRATCH_KEPT_BYTES)
@@ -203,6 +205,7 @@ static struct point *new_point(struct prom_mapper *m, struct family *f, struct b
     p->exemplars_end = &p->exemplars;
     if (prom_table_add(&m->point_table, &p->node) < 0)
         return NULL;
+    m->expected_bytes += POINT_BYTES + attributes.len;
     *f->points_end = p;
     f->points_end = &p->next;
     return p;
@@ -221,10 +224,13 @@ static struct point *find_point(struct prom_mapper *m, struct family *f,
             return NULL;
     }
     const struct point_key key = {f, buf_bytes(m->scratch)};
+    if (f->last && bytes_eq(f->last->attributes, key.attributes))
+        return f->last;
     const uint64_t hash = prom_hash((uintptr_t)f, key.attributes);
     struct prom_node *node = prom_table_find(&m->point_table, hash, same_point, &key);
-    return node ? container_of(node, struct point, node)
-                : new_point(m, f, key.attributes, hash, s->time_ms);
+    f->last = node ? container_of(node, struct point, node)
+                   : new_point(m, f, key.attributes, hash, s->time_ms);
+    return f->last;
 }
 
 static int leave_out(struct prom_mapper *m, struct bytes name, const char *why)
@@ -251,6 +257,7 @@ static int add_part(struct prom_mapper *m, struct point *p, const struct prom_sa
     *part = (struct part){p->parts, bound, s->value, s->stale};
     p->parts = part;
     p->nparts++;
+    m->expected_bytes += sizeof(double) + sizeof(uint64_t);
     return 1;
 }
 
@@ -414,7 +421,9 @@ int prom_mapper_finish(struct prom_mapper *m, struct buf **ret, uint32_t *ret_po
     _cleanup_buf_ struct buf *out = buf_new(0);
     *ret = NULL;
     *ret_points = 0;
-    int r = out ? map_write(m, out, ret_points) : -ENOMEM;
+    int r = out ? buf_reserve(out, m->expected_bytes) : -ENOMEM;
+    if (r == 0)
+        r = map_write(m, out, ret_points);
     count_incomplete(m);
     if (left_out)
         *left_out = m->left_out;
