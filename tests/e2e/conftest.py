@@ -4,6 +4,7 @@ MOTEL names the program (default build/motel); REFERENCE_COLLECTOR a reference c
 """
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -28,14 +29,22 @@ _ports_given = set()
 
 
 def free_port():
-    """A TCP port that nobody listens on, different at every call."""
+    """A TCP port that nobody listens on, different at every call. Not one that the system gives to clients: a connection made between this
+    call and the start of the program could have it."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as f:
+        first, last = map(int, f.read().split())
+    below, above = range(10000, first), range(last + 1, 65536)
     while True:
+        port = random.choice(below if len(below) >= len(above) else above)
+        if port in _ports_given:
+            continue
         with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
-        if port not in _ports_given:
-            _ports_given.add(port)
-            return port
+            try:
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        _ports_given.add(port)
+        return port
 
 
 def wait_until(condition, limit=60.0, what="the condition"):
