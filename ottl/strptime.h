@@ -1,0 +1,21 @@
+/*
+ * Times by the directives of strptime, with the reference's additions: %Y %y, month %m %o %q %b %h %B, day %d %e %g, weekday %a %A,
+ * hour %H %I %l with %p %P, %M %S, fraction %L %f %s behind a dot or comma, zone %z %w %i %j %k %Z, and %D %x %F %T %X %r %R %c %n %t %%.
+ */
+#ifndef MOTEL_OTTL_STRPTIME_H
+#define MOTEL_OTTL_STRPTIME_H
+
+#include "agent/base/buf.h"
+#include "agent/base/err.h"
+
+/* 0, or -EINVAL with what is wrong with the format. */
+int strptime_check(struct bytes format, struct err *reterr);
+/*
+ * Reads `text` by a checked format. Without a zone in it the time is UTC when `utc`, else of the system's zone. A time without a year
+ * is of this year, or of the last one when it would be more than a week ahead of `now_ns`. 0, or -EINVAL with reterr.
+ */
+int strptime_parse(struct bytes format, struct bytes text, bool utc, int64_t now_ns, int64_t *ret_ns, struct err *reterr);
+/* Appends the time in UTC by a checked format. 0, -ENOMEM or -EMSGSIZE. */
+int strptime_format(struct bytes format, int64_t ns, struct buf *out);
+
+#endif
