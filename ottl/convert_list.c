@@ -2,16 +2,6 @@
 #include "agent/base/cleanup.h"
 #include "ottl/functions.h"
 
-static struct ottl_list *list_or_null(const struct ottl_call *c, struct ottl_env *env, int *r,
-                                      struct ottl_value *v)
-{
-    *r = ottl_arg_value(c, 0, env, v);
-    if (*r == 0 && v->kind != OTTL_LIST)
-        *r = err_set(env->err, -EINVAL, "expected pcommon.Slice but got %s",
-                     ottl_kind_name(v->kind));
-    return *r < 0 ? NULL : v->list;
-}
-
 /* ---- keys and values ---- */
 
 static int collect(const struct ottl_call *c, struct ottl_env *env, bool keys,
@@ -53,12 +43,11 @@ static int64_t find_item(const struct ottl_list *l, const struct ottl_value *wha
 OTTL_FN(contains_value)
 {
     struct ottl_value v, what;
-    int r;
-    const struct ottl_list *l = list_or_null(c, env, &r, &v);
+    int r = ottl_arg_value(c, 0, env, &v);
     if (r == 0)
         r = ottl_arg_value(c, 1, env, &what);
     if (r == 0)
-        *ret = ottl_bool(find_item(l, &what) >= 0);
+        *ret = ottl_bool(find_item(v.list, &what) >= 0);
     return r;
 }
 
@@ -254,14 +243,13 @@ static int entry_of(const struct ottl_call *c, struct ottl_env *env, const struc
 OTTL_FN(slice_to_map)
 {
     struct ottl_value v;
-    int r;
-    const struct ottl_list *l = list_or_null(c, env, &r, &v);
+    int r = ottl_arg_value(c, 0, env, &v);
     struct ottl_map *m = r < 0 ? NULL : ottl_map_new(env->arena);
     if (r == 0 && !m)
         return -ENOMEM;
-    for (size_t i = 0; r == 0 && i < l->n; i++) {
+    for (size_t i = 0; r == 0 && i < v.list->n; i++) {
         struct ottl_value key = ottl_nil(), value = ottl_nil();
-        r = entry_of(c, env, &l->items[i], i, &key, &value);
+        r = entry_of(c, env, &v.list->items[i], i, &key, &value);
         if (r == 0)
             r = ottl_map_put(env->arena, m, key.bytes, value);
     }

@@ -152,9 +152,12 @@ static bool take_second(struct parse *p, struct bytes format)
 
 static bool take_year(struct parse *p, size_t digits)
 {
+    struct bytes before = p->rest;
     int year;
-    if (!take_number(p, digits, digits, &year))
+    if (!take_number(p, digits, digits, &year)) {
+        p->rest = before;
         return false;
+    }
     p->year = digits == 4 ? year : year + (year >= 69 ? 1900 : 2000);
     p->year_given = p->year > 0;
     return true;
