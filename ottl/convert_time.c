@@ -16,34 +16,48 @@ static int64_t floor_div(int64_t a, int64_t b)
 
 /* ---- making times ---- */
 
+/* The zone of times that have none: as given, else UTC when the format ends with Z, else (no zone)
+ * the system's. */
+static int load_zone(struct ottl_call *c, struct bytes format, struct err *reterr)
+{
+    struct bytes name = ottl_fn_literal(c, 2, "");
+    struct zone *zone = NULL;
+    bool utc = name.len == 0 && format.data[format.len - 1] == 'Z';
+    if (!utc && (name.len == 0 || bytes_eq_str(name, "Local")))
+        return 0;
+    int r = zone_load(name, &zone, reterr);
+    if (r == -EINVAL)
+        err_prefix(reterr, "failed to load location %.*s: ", (int)name.len, name.data);
+    c->data = zone;
+    return r;
+}
+
 OTTL_PREPARE(time)
 {
-    struct bytes format = ottl_fn_literal(c, 1, ""), location = ottl_fn_literal(c, 2, "");
+    struct bytes format = ottl_fn_literal(c, 1, "");
     if (format.len == 0)
         return err_set(reterr, -EINVAL, "format cannot be nil");
-    if (location.len && !bytes_eq_str(location, "UTC") && !bytes_eq_str(location, "Local"))
-        return err_set(reterr, -EINVAL,
-                       "location %.*s is not supported: expected UTC or Local, or an offset in the "
-                       "text (%%z)",
-                       (int)location.len, location.data);
     if (c->args[3].given)
         return err_set(reterr, -EINVAL,
-                       "locales are not supported: names of months and days are "
-                       "English");
-    return strptime_check(format, reterr);
+                       "locales are not supported: names of months and days are English");
+    int r = strptime_check(format, reterr);
+    return r < 0 ? r : load_zone(c, format, reterr);
+}
+
+void ottl_release_time(void *data)
+{
+    zone_free(data);
 }
 
 OTTL_FN(time)
 {
     struct bytes s = {0}, format = ottl_fn_literal(c, 1, "");
-    bool utc = c->args[2].given ? bytes_eq_str(c->args[2].literal.bytes, "UTC")
-                                : format.data[format.len - 1] == 'Z';
     int64_t ns = 0;
     int r = ottl_fn_string(c, 0, env, &s);
     if (r == 0 && s.len == 0)
         r = err_set(env->err, -EINVAL, "time cannot be nil");
     if (r == 0)
-        r = strptime_parse(format, s, utc, (int64_t)clock_wall_ns(), &ns, env->err);
+        r = strptime_parse(format, s, c->data, (int64_t)clock_wall_ns(), &ns, env->err);
     *ret = ottl_time_value(ns);
     return r;
 }

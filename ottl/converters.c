@@ -38,6 +38,8 @@ OTTL_FN(format)
         OPTIONAL("pair_delimiter", LITERAL_STRING)
 
 const struct ottl_function ottl_converters[] = {
+    {"Base64Encode", PARAMS(P("target", STRING), OPTIONAL("variant", STRING)),
+     .call = ottl_fn_base64_encode},
     {"Bool", ONE("target", BOOL_LIKE), .call = ottl_fn_convert},
     {"Coalesce", ONE("values", LIST_OF_ANY), .prepare = ottl_prepare_coalesce,
      .call = ottl_fn_coalesce},
@@ -46,6 +48,8 @@ const struct ottl_function ottl_converters[] = {
     {"ConvertCase", TWO("target", STRING, "to_case", LITERAL_STRING),
      .prepare = ottl_prepare_convert_case, .call = ottl_fn_convert_case},
     {"Day", ONE("time", TIME), .call = ottl_fn_day},
+    {"Decode", TWO("target", ANY, "encoding", STRING), .prepare = ottl_prepare_decode,
+     .call = ottl_fn_decode},
     {"Double", ONE("target", DOUBLE_LIKE), .call = ottl_fn_convert},
     {"Duration", ONE("duration", STRING), .call = ottl_fn_duration},
     {"ExtractPatterns", TWO("target", STRING, "pattern", STRING), .prepare = ottl_prepare_pattern_1,
@@ -64,6 +68,8 @@ const struct ottl_function ottl_converters[] = {
     {"IsBool", ONE("target", ANY), .call = ottl_fn_is_bool},
     {"IsDouble", ONE("target", ANY), .call = ottl_fn_is_double},
     {"IsEmpty", ONE("target", ANY), .call = ottl_fn_is_empty},
+    {"IsInCIDR", TWO("target", STRING, "networks", LIST_OF_STRINGS),
+     .prepare = ottl_prepare_is_in_cidr, .call = ottl_fn_is_in_cidr},
     {"IsInt", ONE("target", ANY), .call = ottl_fn_is_int},
     {"IsList", ONE("target", ANY), .call = ottl_fn_is_list},
     {"IsMap", ONE("target", ANY), .call = ottl_fn_is_map},
@@ -71,6 +77,7 @@ const struct ottl_function ottl_converters[] = {
      .release = ottl_release_pattern, .call = ottl_fn_is_match},
     {"IsRootSpan", NULL, OTTL_CONTEXT_BIT(OTTL_SPAN), .call = ottl_fn_is_root_span},
     {"IsString", ONE("target", ANY), .call = ottl_fn_is_string},
+    {"IsValidLuhn", ONE("target", STRING_LIKE), .call = ottl_fn_is_valid_luhn},
     {"Keys", ONE("target", MAP), .call = ottl_fn_keys},
     {"Len", ONE("target", ANY), .call = ottl_fn_len},
     {"Log", ONE("target", DOUBLE_LIKE), .call = ottl_fn_log},
@@ -105,7 +112,7 @@ const struct ottl_function ottl_converters[] = {
     {"Time",
      PARAMS(P("time", STRING), P("format", LITERAL_STRING), OPTIONAL("location", LITERAL_STRING),
             OPTIONAL("locale", LITERAL_STRING)),
-     .prepare = ottl_prepare_time, .call = ottl_fn_time},
+     .prepare = ottl_prepare_time, .release = ottl_release_time, .call = ottl_fn_time},
     {"ToCamelCase", ONE("target", STRING), .call = ottl_fn_to_camel_case},
     {"ToKeyValueString", PARAMS(KEY_VALUE_PARAMS(MAP), OPTIONAL("sort_output", LITERAL_BOOL)),
      .prepare = ottl_prepare_key_value, .call = ottl_fn_to_key_value_string},

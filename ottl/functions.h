@@ -119,6 +119,10 @@ OTTL_FN(span_id);
 OTTL_FN(split);
 OTTL_FN(substring);
 OTTL_FN(time);
+OTTL_FN(base64_encode);
+OTTL_FN(decode);
+OTTL_FN(is_in_cidr);
+OTTL_FN(is_valid_luhn);
 OTTL_FN(to_camel_case);
 OTTL_FN(to_key_value_string);
 OTTL_FN(to_lower_case);
@@ -146,5 +150,8 @@ OTTL_PREPARE(sort);
 OTTL_PREPARE(span_id);
 OTTL_PREPARE(time);
 OTTL_PREPARE(trace_id);
+OTTL_PREPARE(decode);
+OTTL_PREPARE(is_in_cidr);
+void ottl_release_time(void *data);
 
 #endif

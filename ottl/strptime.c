@@ -198,21 +198,23 @@ static bool take_any_offset(struct parse *p)
     return take_offset(p, 2, false) || take_offset(p, 2, true) || take_offset(p, 1, false);
 }
 
-/* Names of zones that are the same all year. */
+/* An abbreviation: UTC, or a zone of the database that is named like it ("EST", "CET"). */
 static bool take_zone_name(struct parse *p)
 {
-    static const struct {
-        const char *name;
-        int hours;
-    } zones[] = {{"UTC", 0}, {"GMT", 0}, {"EST", -5}, {"MST", -7}, {"HST", -10}};
-    for (size_t i = 0; i < sizeof(zones) / sizeof(*zones); i++) {
-        if (!take_word(p, zones[i].name))
-            continue;
-        p->zone_given = true;
-        p->offset_s = zones[i].hours * 3600;
-        return !p->rest.len || p->rest.data[0] < 'A' || p->rest.data[0] > 'Z';
-    }
-    return false;
+    _cleanup_(zone_freep) struct zone *zone = NULL;
+    size_t n = 0;
+    while (n < p->rest.len && n < 6 && p->rest.data[n] >= 'A' && p->rest.data[n] <= 'Z')
+        n++;
+    struct bytes name = bytes_of(p->rest.data, n);
+    p->rest = skip(p->rest, n);
+    if (n < 3 || n > 5)
+        return false;
+    p->zone_given = true;
+    if (bytes_eq_str(name, "UTC") || bytes_eq_str(name, "GMT"))
+        return true;
+    bool known = zone_load(name, &zone, NULL) == 0;
+    p->offset_s = known ? zone_standard_offset(zone) : 0;
+    return known;
 }
 
 /* What stands between the directives. A space takes any number of them, at the end none is needed.
@@ -331,48 +333,54 @@ static int64_t local_seconds(const struct parse *p, int64_t year)
     return mktime(&tm);
 }
 
-static int64_t seconds_in_zone(const struct parse *p, int64_t year, bool utc)
+static int64_t seconds_in_zone(const struct parse *p, int64_t year, const struct zone *zone)
 {
-    return p->zone_given ? seconds_of(p, year) - p->offset_s
-           : utc         ? seconds_of(p, year)
-                         : local_seconds(p, year);
+    if (p->zone_given)
+        return seconds_of(p, year) - p->offset_s;
+    return zone ? zone_to_utc(zone, seconds_of(p, year)) : local_seconds(p, year);
 }
 
-static bool to_ns(struct parse *p, bool utc, int64_t now_ns, int64_t *ret)
+static bool to_ns(struct parse *p, const struct zone *zone, int64_t now_ns, int64_t *ret)
 {
     const int64_t week_s = 7 * 86400;
     int64_t year = p->year_given ? p->year : civil_from_ns(now_ns).year;
-    int64_t s = seconds_in_zone(p, year, utc);
+    int64_t s = seconds_in_zone(p, year, zone);
     if (!p->year_given && s > now_ns / 1000000000 + week_s)
-        s = seconds_in_zone(p, year - 1, utc);
+        s = seconds_in_zone(p, year - 1, zone);
     return civil_to_ns(s, p->nanosecond, ret);
 }
 
-int strptime_parse(struct bytes format, struct bytes text, bool utc, int64_t now_ns,
-                   int64_t *ret_ns, struct err *reterr)
+static int finish(struct parse *p, struct bytes text, const struct zone *zone, int64_t now_ns,
+                  int64_t *ret_ns, struct err *reterr)
 {
-    struct parse p = {.rest = text, .month = 1, .day = 1};
-    struct bytes failed;
-    if (!take_all(&p, format, &failed))
-        return err_set(reterr, -EINVAL,
-                       "parsing time \"%.*s\" as \"%.*s\": cannot parse \"%.*s\" as \"%.*s\"",
-                       (int)text.len, text.data, (int)format.len, format.data, (int)p.rest.len,
-                       p.rest.data, (int)failed.len, failed.data);
-    if (p.rest.len)
+    if (p->rest.len)
         return err_set(reterr, -EINVAL, "parsing time \"%.*s\": extra text: \"%.*s\"",
-                       (int)text.len, text.data, (int)p.rest.len, p.rest.data);
-    if (p.day > civil_days_in_month(p.year_given ? p.year : 2000, p.month))
+                       (int)text.len, text.data, (int)p->rest.len, p->rest.data);
+    if (p->day > civil_days_in_month(p->year_given ? p->year : 2000, p->month))
         return err_set(reterr, -EINVAL, "parsing time \"%.*s\": day out of range", (int)text.len,
                        text.data);
-    if (p.pm && p.hour < 12)
-        p.hour += 12;
-    if (p.am && p.hour == 12)
-        p.hour = 0;
-    if (!to_ns(&p, utc, now_ns, ret_ns))
+    if (p->pm && p->hour < 12)
+        p->hour += 12;
+    if (p->am && p->hour == 12)
+        p->hour = 0;
+    if (!to_ns(p, zone, now_ns, ret_ns))
         return err_set(reterr, -EINVAL,
                        "parsing time \"%.*s\": years from 1678 to 2261 can be told in nanoseconds",
                        (int)text.len, text.data);
     return 0;
+}
+
+int strptime_parse(struct bytes format, struct bytes text, const struct zone *zone, int64_t now_ns,
+                   int64_t *ret_ns, struct err *reterr)
+{
+    struct parse p = {.rest = text, .month = 1, .day = 1};
+    struct bytes failed;
+    if (take_all(&p, format, &failed))
+        return finish(&p, text, zone, now_ns, ret_ns, reterr);
+    return err_set(reterr, -EINVAL,
+                   "parsing time \"%.*s\" as \"%.*s\": cannot parse \"%.*s\" as \"%.*s\"",
+                   (int)text.len, text.data, (int)format.len, format.data, (int)p.rest.len,
+                   p.rest.data, (int)failed.len, failed.data);
 }
 
 /* ---- writing ---- */

@@ -7,14 +7,15 @@
 
 #include "agent/base/buf.h"
 #include "agent/base/err.h"
+#include "ottl/zone.h"
 
 /* 0, or -EINVAL with what is wrong with the format. */
 int strptime_check(struct bytes format, struct err *reterr);
 /*
- * Reads `text` by a checked format. Without a zone in it the time is UTC when `utc`, else of the system's zone. A time without a year
- * is of this year, or of the last one when it would be more than a week ahead of `now_ns`. 0, or -EINVAL with reterr.
+ * Reads `text` by a checked format. Without a zone in it the time is of `zone`, or of the system's zone when that is NULL. A time without
+ * a year is of this year, or of the last one when it would be more than a week ahead of `now_ns`. 0, or -EINVAL with reterr.
  */
-int strptime_parse(struct bytes format, struct bytes text, bool utc, int64_t now_ns, int64_t *ret_ns, struct err *reterr);
+int strptime_parse(struct bytes format, struct bytes text, const struct zone *zone, int64_t now_ns, int64_t *ret_ns, struct err *reterr);
 /* Appends the time in UTC by a checked format. 0, -ENOMEM or -EMSGSIZE. */
 int strptime_format(struct bytes format, int64_t ns, struct buf *out);
 

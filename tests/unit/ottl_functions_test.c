@@ -267,6 +267,7 @@ static void test_recorded(void **state)
 int main(void)
 {
     setenv("TZ", "UTC", 1);
+    setenv("TZDIR", TEST_DATA "/golden/ottl/zoneinfo", 1);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_recorded)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
