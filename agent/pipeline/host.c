@@ -113,9 +113,9 @@ void host_set_settings(struct host *h, const struct motel_settings *s)
 
 void host_note_times(struct host *h, enum signal s, const struct time_range *times)
 {
-    struct seen *seen = &h->seen[s];
-    if (!times->last_ns)
+    if (!h || !times->last_ns)
         return;
+    struct seen *seen = &h->seen[s];
     uint64_t first = atomic_load_explicit(&seen->first_ns, memory_order_relaxed);
     while ((!first || times->first_ns < first) &&
            !atomic_compare_exchange_weak(&seen->first_ns, &first, times->first_ns))

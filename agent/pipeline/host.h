@@ -52,7 +52,7 @@ struct scrape_metrics {
 };
 void scrape_metrics_get(struct host *h, const char *receiver_id, const char *job, const char *instance, struct scrape_metrics *ret);
 
-/* The time stamps of the telemetry that receivers brought in since the start (component_emit() notes them). Lock free. */
+/* The time stamps of the telemetry that receivers brought in since the start (component_emit() notes them). Lock free. NULL ok. */
 void host_note_times(struct host *h, enum signal s, const struct time_range *seen);
 struct time_range host_times(const struct host *h, enum signal s);
 

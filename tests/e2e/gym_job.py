@@ -3,6 +3,8 @@ import os
 import re
 import subprocess
 
+import pytest
+
 from conftest import MOTEL, ROOT, free_port
 
 FOLDER = os.path.join(ROOT, "tests", "golden", "gym-config")
@@ -31,6 +33,12 @@ def missing_types(text):
     return sorted(used - known)
 
 
+def need_types(name):
+    missing = missing_types(load(name))
+    if missing:
+        pytest.skip(f"the program has no {', '.join(missing)}")
+
+
 def moved(text, folder, backend):
     """The file with free ports, its outputs in `folder`, `backend` as managed endpoint and short intervals; nothing else is changed. Returns it and
     the ports by what they were."""
@@ -42,12 +50,5 @@ def moved(text, folder, backend):
     text = re.sub(r"path: /\S*/(\w+\.jsonl)", lambda m: f"path: {os.path.join(str(folder), m.group(1))}", text)
     text = re.sub(r"(scrape_interval|metrics_flush_interval): \d+s", r"\1: 1s", text)
     page = f"    metrics: {{readers: [{{pull: {{exporter: {{prometheus: {{host: 127.0.0.1, port: {ports['8888']}}}}}}}}}]}}\n"
-    return without(text.replace("  telemetry:\n", "  telemetry:\n" + page), "transform", "prometheus"), ports
+    return text.replace("  telemetry:\n", "  telemetry:\n" + page), ports
 
-
-def without(text, *types):
-    """The file without components of these types."""
-    for t in types:
-        text = re.sub(rf"^  {t}(?:/\w+)?:\n(?:   .*\n)*", "", text, flags=re.M)
-        text = re.sub(rf"^      - {t}(?:/\w+)?\n", "", text, flags=re.M)
-    return re.sub(r"^(connectors|receivers|processors):\n(?! )", "", text, flags=re.M)
