@@ -304,7 +304,8 @@ static void settle(struct replay *r, struct err *reterr)
     const uint64_t limit_ns = interrupted ? clock_now_ns() + SETTLE_NS : UINT64_MAX;
     window_settle(&r->window, limit_ns, interrupted ? &never : &interrupted);
     progress_clear(&r->progress);
-    embed_stop(&r->pipeline, clock_now_ns() + (interrupted ? SETTLE_NS : STOP_NS));
+    const bool hurry = !may_go_on(r);
+    embed_stop(&r->pipeline, clock_now_ns() + (hurry ? SETTLE_NS : STOP_NS));
     if (r->state && write_state(r, reterr) < 0) {
         fprintf(stderr, "Error: %s\n", reterr->text);
         r->failed = true;

@@ -58,7 +58,7 @@ void window_done(struct window *w);
 int window_send(struct window *w, struct batch *b, const volatile sig_atomic_t *stop);
 /* What was sent since the last call belongs to the text of `file` up to `place` (which is taken). 0 or -ENOMEM. */
 int window_mark(struct window *w, size_t file, struct replay_place *place);
-/* Waits until nothing is under way, `*stop` is set or the time is over; true when nothing is under way. */
+/* Waits until nothing is under way, `*stop` is set or the time is over, also when nothing more is to be sent; true when nothing is under way. */
 bool window_settle(struct window *w, uint64_t until_ns, const volatile sig_atomic_t *stop);
 void replay_place_done(struct replay_place *p);
 

@@ -15,6 +15,7 @@
 #define AGAIN_NS (500 * NS_PER_MS) /* after a refusal that may pass */
 #define LOOK_NS (200 * NS_PER_MS)  /* how often a wait looks at the stop flag */
 #define STUCK_NS (5 * NS_PER_S)    /* without an answer: the user is told */
+#define STOPPED_NS NS_PER_S        /* for answers when there is no hope any more */
 
 struct checkpoint {
     struct checkpoint *next;
@@ -275,9 +276,14 @@ int window_send(struct window *w, struct batch *b, const volatile sig_atomic_t *
 
 bool window_settle(struct window *w, uint64_t until_ns, const volatile sig_atomic_t *stop)
 {
+    bool hopeless = false;
     pthread_mutex_lock(&w->lock);
-    while (w->under_way && !*stop && clock_now_ns() < until_ns)
+    while (w->under_way && !*stop && clock_now_ns() < until_ns) {
         wait_a_little(w);
+        if (w->stopped && !hopeless && clock_now_ns() + STOPPED_NS < until_ns)
+            until_ns = clock_now_ns() + STOPPED_NS;
+        hopeless = w->stopped;
+    }
     const bool settled = w->under_way == 0;
     pthread_mutex_unlock(&w->lock);
     return settled;

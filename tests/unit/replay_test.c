@@ -194,6 +194,22 @@ static void test_out_of_reach(void **state)
     unmake(&m);
 }
 
+/* What is under way beside a request that was given up is not waited for. */
+static void test_out_of_reach_at_the_end(void **state)
+{
+    (void)state;
+    struct made m;
+    make(&m, VERDICT_PENDING, false);
+    send_and_mark(&m, 0, 100);
+    send_and_mark(&m, 0, 200);
+    answer(&m.sink, VERDICT_RETRY);
+    assert_false(window_settle(&m.window, UINT64_MAX, &stop));
+    answer(&m.sink, VERDICT_RETRY);
+    assert_true(window_settle(&m.window, UINT64_MAX, &stop));
+    assert_int_equal(m.window.failed[SIGNAL_TRACES], 2);
+    unmake(&m);
+}
+
 /* A file refuses while the disk is full: the same batch is offered again. */
 static void test_local_refusal_passes(void **state)
 {
@@ -300,10 +316,15 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_targets),      cmocka_unit_test(test_pipelines),
-        cmocka_unit_test(test_safe_places),  cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_out_of_reach), cmocka_unit_test(test_local_refusal_passes),
-        cmocka_unit_test(test_state),        cmocka_unit_test(test_grouped),
+        cmocka_unit_test(test_targets),
+        cmocka_unit_test(test_pipelines),
+        cmocka_unit_test(test_safe_places),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_out_of_reach),
+        cmocka_unit_test(test_out_of_reach_at_the_end),
+        cmocka_unit_test(test_local_refusal_passes),
+        cmocka_unit_test(test_state),
+        cmocka_unit_test(test_grouped),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
