@@ -328,6 +328,15 @@ static void print_count(uint64_t n, const char *format)
         fprintf(stderr, format, grouped(n, text));
 }
 
+/* Ports of the one do not understand the other, and their errors do not say so. */
+static void print_other_protocol(const struct replay *r)
+{
+    const bool grpc = r->target.kind == TARGET_GRPC;
+    if (!r->window.local)
+        fprintf(stderr, "Tried with %s. Does that port take it? The other one is --protocol %s.\n",
+                grpc ? "grpc" : "OTLP over HTTP", grpc ? "http/protobuf" : "grpc");
+}
+
 /* The exit code. */
 static int print_summary(const struct replay *r)
 {
@@ -346,6 +355,8 @@ static int print_summary(const struct replay *r)
     print_count(r->oversized,
                 "%s records in the files are larger than 16 MiB and were left out.\n");
     print_count(r->plain_lines, "%s lines are no telemetry.\n");
+    if (failed && sum(w->delivered) == 0)
+        print_other_protocol(r);
     if (w->stopped)
         fprintf(stderr, "Gave up: the target %s. %s\n",
                 failed ? "could not be reached" : "refuses everything",

@@ -183,6 +183,17 @@ def test_a_backend_that_does_not_answer_is_said(tmp_path, http_sink):
     assert p.returncode == 0 and counts(rest) == (3, 0, 0) and "No answer" not in rest and sorted(span_ids(sink)) == [1, 2, 3]
 
 
+def test_the_other_protocol_is_named(tmp_path, grpc_sink):
+    """What a gRPC server answers to HTTP/1.1 tells nobody what is wrong."""
+    path = tmp_path / "traces.jsonl"
+    path.write_text(lines(3))
+    with subprocess.Popen([MOTEL, "replay", str(path), "--to", f"http://127.0.0.1:{grpc_sink().port}"], stderr=subprocess.PIPE, text=True) as p:
+        assert p.stderr.readline().startswith("No answer from ")
+        p.send_signal(signal.SIGINT)
+        rest = p.communicate(timeout=60)[1]
+    assert p.returncode == 1 and "3 records did not get there" in rest and "The other one is --protocol grpc." in rest
+
+
 def test_damaged_records_are_counted(tmp_path, http_sink):
     path = tmp_path / "mixed.log"
     path.write_text("INFO:     Started server process [575]\n" + lines(2) + '{"resourceSpans": [{"resource": 5}]}\nbye\n')
