@@ -80,11 +80,13 @@ static int load_over(const struct command_line *cl, const char *normal, pid_t jo
         ret->idle = gym.off;
         return 1;
     }
-    int r = gym_source_finish(&gym, c, errs);
-    if (r == 0 && job) {
+    int r = 0;
+    if (job) {
         ret->measures_memory = run_measures(gym.telemetry);
         r = run_wire(c, gym.telemetry, job, errs);
     }
+    if (r == 0)
+        r = gym_source_finish(&gym, c, errs);
     return r < 0 ? r : bind(cl, c, ret, errs);
 }
 

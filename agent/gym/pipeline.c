@@ -6,9 +6,7 @@
 #include "agent/config/bind.h"
 #include "agent/config/tree.h"
 
-#define SOURCE "--gym-config"
-
-static const struct cfg_pos nowhere = {.file = SOURCE};
+static const struct cfg_pos nowhere = {.file = GYM_PIPELINE_FILE};
 static const char *const signals[SIGNAL_COUNT] = {"traces", "metrics", "logs"};
 
 /* Makes a tree. Out of memory shows at the end only. */

@@ -5,6 +5,8 @@
 #include "agent/config/config.h"
 #include "agent/gym/telemetry.h"
 
+#define GYM_PIPELINE_FILE "--gym-config" /* where values come from that nobody gave */
+
 /*
  * As a configuration, in `a`: receivers on 127.0.0.1, the processors gym and batch, the exporter. Values keep the place where they
  * came from, for error texts. An exporter that was given no endpoint has none in it, since a file that is merged over it may have one.

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "agent/config/tree.h"
+#include "agent/gym/pipeline.h"
 
 #define CONSOLE "console/motel_run"
 #define MEMORY "gym_memory/motel_run"
@@ -138,6 +139,31 @@ static int quiet(struct config *c, const char *section, const char *level)
     return said ? 0 : put(c, path, cfg_new_string(c->arena, here, level, strlen(level)));
 }
 
+/* Ports that neither a file nor a flag names: free ones, so that several runs on a machine do not
+ * meet. The command finds them in its environment. */
+static int free_port(struct config *c, const char *const *path)
+{
+    const struct cfg_value *v = c->root;
+    for (size_t i = 0; v && path[i]; i++)
+        v = cfg_get(v, path[i]);
+    return v && v->pos.file && strcmp(v->pos.file, GYM_PIPELINE_FILE) == 0
+               ? put(c, path, cfg_new_string(c->arena, here, "127.0.0.1:0", 11))
+               : 0;
+}
+
+static int free_ports(struct config *c)
+{
+    static const char *const paths[][6] = {
+        {"receivers", "otlp", "protocols", "grpc", "endpoint"},
+        {"receivers", "otlp", "protocols", "http", "endpoint"},
+        {"extensions", "health_check", "endpoint"},
+    };
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(paths); i++)
+        r = free_port(c, paths[i]);
+    return r;
+}
+
 bool run_measures(const struct gym_telemetry *t)
 {
     return t && t->fields[GYM_MEMORY_ENABLED].on && t->fields[GYM_METRICS_ENABLED].on;
@@ -164,6 +190,8 @@ int run_wire(struct config *c, const struct gym_telemetry *t, pid_t job, struct 
     int r = wire_console(c);
     if (r == 0)
         r = wire_memory(c, t, job);
+    if (r == 0 && t)
+        r = free_ports(c);
     if (r == 0)
         r = quiet(c, "logs", "warn");
     if (r == 0)

@@ -10,7 +10,8 @@
 /*
  * After all sources were merged. When no pipeline has a console receiver, one of its own ("console/motel_run") is added to the pipelines that
  * have an otlp receiver, else to the first one of each signal. Logs are at level warn and there is no metrics page unless the configuration
- * speaks of them. With memory profiling in `t` (NULL = no --gym-config) the servers at and below `job` are measured. 0 or a negative errno.
+ * speaks of them. With `t` (NULL = no --gym-config): with memory profiling in it the servers at and below `job` are measured; ports that
+ * were not chosen are free ones. 0 or a negative errno.
  */
 int run_wire(struct config *c, const struct gym_telemetry *t, pid_t job, struct cfg_errors *errs);
 /* Whether run_wire() has motel measure memory. */

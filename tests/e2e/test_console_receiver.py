@@ -22,7 +22,7 @@ def client(form, first, count, *args, **kw):
 
 def run_client(*args, **kw):
     p = client(*args, **kw)
-    assert p.wait(60) == 0
+    assert p.wait(180) == 0
 
 
 def config(receiver, sink, more=""):
@@ -174,7 +174,7 @@ def test_rotation(begin, http_sink, tmp_path):
         wait_until(lambda: writer.poll() is not None or (log.exists() and first_number(log) in numbers(sink)), limit=60, what="the file to be found")
         if writer.poll() is None:
             log.rename(tmp_path / f"app.log.{i}")
-    assert writer.wait(60) == 0
+    assert writer.wait(180) == 0
     wait_for(sink, 150)
 
 
@@ -204,7 +204,7 @@ def test_restart(begin, http_sink, tmp_path):
         p = begin(text)
         time.sleep(0.3 + random.random() / 3)
         assert p.stop() == 0
-    assert writer.wait(60) == 0
+    assert writer.wait(180) == 0
     begin(text)
     wait_for(sink, 200)
 
@@ -218,7 +218,7 @@ def test_kill(begin, http_sink, tmp_path):
         p = begin(text)
         time.sleep(0.2 + random.random() / 3)
         p.kill()
-    assert writer.wait(60) == 0
+    assert writer.wait(180) == 0
     begin(text)
     wait_until(lambda: points(sink) >= 3 and numbers(sink).keys() == numbers(sink, "logs").keys() == once(300).keys(), limit=60, what="everything")
     found = numbers(sink)
@@ -233,7 +233,7 @@ def test_reload(begin, http_sink, tmp_path):
     for _ in range(4):
         time.sleep(0.4)
         p.process.send_signal(signal.SIGHUP)
-    assert writer.wait(60) == 0
+    assert writer.wait(180) == 0
     wait_for(sink, 150)
 
 
@@ -259,7 +259,7 @@ def test_named_pipe(begin, http_sink, tmp_path):
     run_client("indent", 0, 10, "--out", fifo)
     wait_for(sink, 10)
     writers = [client("line", first, 20, "--out", fifo) for first in (10, 30)]
-    assert [w.wait(60) for w in writers] == [0, 0]
+    assert [w.wait(180) for w in writers] == [0, 0]
     wait_for(sink, 50, 9)
 
 

@@ -42,7 +42,7 @@ extensions: {{health_check: {{endpoint: "127.0.0.1:{self.health}"}}}}
 
     def client(self, *attributes, protocol="grpc", **env):
         port = self.grpc if protocol == "grpc" else self.http
-        subprocess.run([sys.executable, os.path.join(HERE, "gym_client.py"), *attributes], check=True, timeout=60,
+        subprocess.run([sys.executable, os.path.join(HERE, "gym_client.py"), *attributes], check=True, timeout=180,
                        env={**CLEAN, "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}", "OTEL_EXPORTER_OTLP_PROTOCOL": protocol, **env})
 
 
@@ -60,7 +60,7 @@ def resources(sink):
 
 
 def motel(*args, env=None, cwd=None):
-    return subprocess.run([MOTEL, *map(str, args)], capture_output=True, text=True, timeout=20, cwd=cwd, env={**CLEAN, **(env or {})})
+    return subprocess.run([MOTEL, *map(str, args)], capture_output=True, text=True, timeout=120, cwd=cwd, env={**CLEAN, **(env or {})})
 
 
 STAMPED = {"service.name": "nemo-gym/policy_model", "nemo.gym.service_group": "nemo-gym", "nemo.gym.server.name": "policy_model",
@@ -124,11 +124,11 @@ def test_a_reload_reads_the_block_again_and_keeps_the_run(job, grpc_sink):
         if name == "second":
             job.write(GYM + "  service_name: second\n")
             program.process.send_signal(signal.SIGHUP)
-            wait_until(lambda: "The new configuration runs" in program.stderr, what="the reload")
+            wait_until(lambda: "The new configuration runs" in program.stderr, limit=60, what="the reload")
         job.client("service.name=unknown_service")
     job.write("telemetry: {enabled: false, exporter: console}")
     program.process.send_signal(signal.SIGHUP)
-    wait_until(lambda: program.stderr.count("The new configuration runs") == 2 or "Reload failed" in program.stderr, what="the second reload")
+    wait_until(lambda: program.stderr.count("The new configuration runs") == 2 or "Reload failed" in program.stderr, limit=60, what="the second reload")
     program.stop()
     for name, got in resources(sink).items():
         assert sorted(a["service.name"] for a in got) == ["nemo-gym", "second"], name

@@ -147,6 +147,11 @@ def assert_same(sample, wanted):
     assert about(got[0], wanted[0], got[2]) and about(got[1], wanted[1], got[2]), (got, wanted)
 
 
+def newer(samples, than):
+    """The first sample that began after that time. They bear the time of their end, so that is the second of those."""
+    return wait_until(lambda: [s for s in samples() if s["time"] > than][1:2], what="a sample")[0]
+
+
 def test_a_tree_that_changes_is_right_one_sample_later(memory, tree):
     t = tree()
     program, samples = memory(f"{{interval: 200ms, servers: [{{name: s, type: t, pids: [{t.pid}]}}]}}")
@@ -154,11 +159,11 @@ def test_a_tree_that_changes_is_right_one_sample_later(memory, tree):
     for line in ("fork 5 2000", "kill 2", "grow 30000", "fork 3 20000", "kill 4", "fork 10 100", "kill 12", "grow 5000"):
         t.tell(line)
         wanted, n = by_psutil(t.pid), time.time()
-        sample = wait_until(lambda: next((s for s in samples() if s["time"] > n + 0.05), None), what="a sample")
+        sample = newer(samples, n)
         assert_same(sample, wanted)
     t.end()
     n = time.time()
-    sample = wait_until(lambda: next((s for s in samples() if s["time"] > n + 0.05), None), what="a sample")
+    sample = newer(samples, n)
     assert usage(sample) == (0, 0, 0)
     assert program.stop() == 0
     for kind in ("rss", "pss"):
@@ -252,10 +257,6 @@ def gym():
     yield start
     os.killpg(p.pid, signal.SIGKILL)
     p.wait()
-
-
-def newer(samples, than):
-    return wait_until(lambda: next((s for s in samples() if s["time"] > than + 0.05), None), what="a sample")
 
 
 def test_servers_are_found_as_gym_starts_them(memory, gym):

@@ -249,6 +249,23 @@ def test_a_process_that_is_left_behind(tmp_path):
     assert b"left behind" in done.stderr
 
 
+def test_a_command_that_closes_its_output(tmp_path):
+    done = run("sh", "-c", "echo a; exec >&- 2>&-; sleep 0.2; exit 3", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (3, b"a\n", b"")
+
+
+def test_motel_without_standard_streams(tmp_path):
+    """Its own pipes must not get their numbers."""
+    done = subprocess.run(["sh", "-c", f"'{MOTEL}' run -- sh -c 'cat; echo out; echo err >&2; exit 4' <&- >&- 2>&-"], timeout=180, cwd=tmp_path, env=CLEAN)
+    assert done.returncode == 4 and os.listdir(tmp_path) == []
+
+
+def test_a_line_that_does_not_end(tmp_path):
+    """It looks like a record, and is longer than any."""
+    done = run("sh", "-c", "printf '{\"name\": \"'; head -c 100000000 /dev/zero | tr '\\0' x; exit 2", cwd=tmp_path)
+    assert done.returncode == 2 and len(done.stdout) == 100000010 and done.stdout.endswith(b"xxx")
+
+
 # ---- exit codes and signals ----
 
 @pytest.mark.parametrize("command, code", [("exit 0", 0), ("exit 42", 42), ("exit 255", 255), ("kill -TERM $$", 143), ("kill -KILL $$", 137), ("kill -SEGV $$", 139)])
@@ -294,6 +311,18 @@ def test_other_signals(sig, tmp_path):
         p.send_signal(sig)
         out, _ = p.communicate(timeout=120)
     assert out == b"got it\n" and p.returncode == 3
+
+
+def test_a_command_that_does_not_end_at_term(tmp_path):
+    """Then motel does not, either, however often it is told."""
+    code = "import signal, sys\nsignal.signal(15, lambda *_: print('no', flush=True))\nprint('ready', flush=True)\nsys.stdin.read()\nsys.exit(6)"
+    with start(sys.executable, "-c", code, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
+        assert p.stdout.readline() == b"ready\n"
+        for _ in range(2):
+            p.terminate()
+            assert p.stdout.readline() == b"no\n"
+        out, _ = p.communicate(b"end\n", timeout=120)
+    assert p.returncode == 6 and out == b""
 
 
 def test_the_whole_group_gets_it(tmp_path):
@@ -372,6 +401,25 @@ def test_a_gym_config(tmp_path, grpc_sink):
     assert {"requests", "gym.host.memory.usage", "gym.server.memory.usage"} <= names
     servers = {a.value.string_value for _, _, m in got(sink, "metrics") if m.name == "gym.server.processes" for p in m.gauge.data_points for a in p.attributes if a.key == "nemo.gym.server.name"}
     assert servers == {"policy_model"}
+
+
+def test_two_gym_runs_at_a_time(tmp_path, grpc_sink):
+    """On a machine of a cluster nobody knows who else is there."""
+    sink = grpc_sink()
+    (tmp_path / "gym.yaml").write_text("telemetry: {enabled: true}\n")
+    code = "print(__import__('os').environ['OTEL_EXPORTER_OTLP_ENDPOINT'], flush=True); __import__('sys').stdin.read()"
+    running = [start("--gym-config", tmp_path / "gym.yaml", "--", sys.executable, "-c", code, env={"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{sink.port}"},
+                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    first, second = (p.stdout.readline() for p in running)
+    assert first != second and str(sink.port) not in first + second and all(a.startswith("http://127.0.0.1:") for a in (first, second))
+    for p in running:
+        assert p.communicate(timeout=120)[1] == "" and p.returncode == 0
+    chosen = free_port()
+    done = run("--gym-config", tmp_path / "gym.yaml", "--set", f"receivers.otlp.protocols.http.endpoint=127.0.0.1:{chosen}", "--", "sh", "-c", "echo $OTEL_EXPORTER_OTLP_ENDPOINT",
+               env={"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{sink.port}"}, text=True)
+    assert (done.stdout, done.stderr) == (f"http://127.0.0.1:{chosen}\n", "")
+    done = run("--gym-config", tmp_path / "gym.yaml", "--", "echo", "fine", env={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4317"}, text=True)
+    assert (done.stdout, done.stderr) == ("fine\n", "")  # a collector of the machine: not motel itself
 
 
 def test_a_gym_config_with_telemetry_off(tmp_path):
