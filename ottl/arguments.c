@@ -193,7 +193,7 @@ int ottl_arg_value(const struct ottl_call *c, unsigned i, struct ottl_env *env,
         return r;
     } else if (arg->expr)
         return eval_as(arg->expr, kind, env, ret);
-    return 0;
+    return arg->given ? ottl_convert(env->arena, kind, ret, env->err) : 0;
 }
 
 int ottl_arg_element(const struct ottl_call *c, unsigned i, size_t element, struct ottl_env *env,

@@ -2,7 +2,7 @@
 #include <arpa/inet.h>
 
 #include "agent/base/encode.h"
-#include "ottl/functions.h"
+#include "ottl/calls.h"
 
 /* ---- base64 ---- */
 

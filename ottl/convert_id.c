@@ -2,7 +2,7 @@
 #include <sys/random.h>
 
 #include "agent/base/encode.h"
-#include "ottl/functions.h"
+#include "ottl/calls.h"
 #include "ottl/item.h"
 
 /* ---- TraceID, SpanID ---- */

@@ -1,6 +1,6 @@
 /* Converters of lists and maps. */
 #include "agent/base/cleanup.h"
-#include "ottl/functions.h"
+#include "ottl/calls.h"
 
 /* ---- keys and values ---- */
 

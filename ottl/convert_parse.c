@@ -1,6 +1,6 @@
 /* Converters that read structure out of a text, and back. */
 #include "agent/base/number.h"
-#include "ottl/functions.h"
+#include "ottl/calls.h"
 #include "ottl/value_json.h"
 #include "proto/any_value.h"
 

@@ -2,8 +2,8 @@
 #include "agent/base/encode.h"
 #include "agent/base/regex.h"
 #include "agent/base/sha256.h"
+#include "ottl/calls.h"
 #include "ottl/case.h"
-#include "ottl/functions.h"
 #include "proto/utf8.h"
 
 /* Length of the character at the front of `s`; a bad byte is one. */

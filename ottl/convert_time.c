@@ -3,8 +3,8 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/duration.h"
+#include "ottl/calls.h"
 #include "ottl/civil.h"
-#include "ottl/functions.h"
 #include "ottl/strptime.h"
 
 enum { NANOSECOND = 1, MICROSECOND = 1000, MILLISECOND = 1000000, SECOND = 1000000000 };

@@ -1,7 +1,7 @@
 /* Converters that change or ask for the type of a value. */
 #include <math.h>
 
-#include "ottl/functions.h"
+#include "ottl/calls.h"
 
 /* Int, Double, Bool, String: the parameter's kind does the work. */
 OTTL_FN(convert)

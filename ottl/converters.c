@@ -1,6 +1,6 @@
 /* The table of converters. */
+#include "ottl/calls.h"
 #include "ottl/format.h"
-#include "ottl/functions.h"
 
 OTTL_FN(format)
 {

@@ -1,5 +1,5 @@
 /* The editors: their table, and those that set values and edit lists. */
-#include "ottl/functions.h"
+#include "ottl/calls.h"
 
 /* ---- set ---- */
 

@@ -1,5 +1,5 @@
 /* Editors of maps. The map is read, edited in the arena and written back when something changed. */
-#include "ottl/functions.h"
+#include "ottl/calls.h"
 
 static int write_back(const struct ottl_call *c, struct ottl_env *env, struct ottl_map *m)
 {

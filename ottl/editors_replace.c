@@ -1,6 +1,6 @@
 /* Editors that replace texts: replace_pattern() and its relatives. */
 #include "agent/base/regex_replace.h"
-#include "ottl/functions.h"
+#include "ottl/calls.h"
 
 /* What the matches are replaced by. */
 struct replacement {

@@ -76,6 +76,7 @@ struct parse {
     struct bytes rest;
     int64_t year;
     bool year_given, pm, am, zone_given;
+    bool no_memory; /* why nothing could be taken */
     int month, day, hour, minute, second, nanosecond;
     int64_t offset_s; /* of the zone */
 };
@@ -212,9 +213,10 @@ static bool take_zone_name(struct parse *p)
     p->zone_given = true;
     if (bytes_eq_str(name, "UTC") || bytes_eq_str(name, "GMT"))
         return true;
-    bool known = zone_load(name, &zone, NULL) == 0;
-    p->offset_s = known ? zone_standard_offset(zone) : 0;
-    return known;
+    int r = zone_load(name, &zone, NULL);
+    p->no_memory = r == -ENOMEM;
+    p->offset_s = r == 0 ? zone_standard_offset(zone) : 0;
+    return r == 0;
 }
 
 /* What stands between the directives. A space takes any number of them, at the end none is needed.
@@ -377,6 +379,8 @@ int strptime_parse(struct bytes format, struct bytes text, const struct zone *zo
     struct bytes failed;
     if (take_all(&p, format, &failed))
         return finish(&p, text, zone, now_ns, ret_ns, reterr);
+    if (p.no_memory)
+        return -ENOMEM;
     return err_set(reterr, -EINVAL,
                    "parsing time \"%.*s\" as \"%.*s\": cannot parse \"%.*s\" as \"%.*s\"",
                    (int)text.len, text.data, (int)format.len, format.data, (int)p.rest.len,

@@ -13,7 +13,7 @@
 int strptime_check(struct bytes format, struct err *reterr);
 /*
  * Reads `text` by a checked format. Without a zone in it the time is of `zone`, or of the system's zone when that is NULL. A time without
- * a year is of this year, or of the last one when it would be more than a week ahead of `now_ns`. 0, or -EINVAL with reterr.
+ * a year is of this year, or of the last one when it would be more than a week ahead of `now_ns`. 0; -EINVAL with reterr; -ENOMEM.
  */
 int strptime_parse(struct bytes format, struct bytes text, const struct zone *zone, int64_t now_ns, int64_t *ret_ns, struct err *reterr);
 /* Appends the time in UTC by a checked format. 0, -ENOMEM or -EMSGSIZE. */
