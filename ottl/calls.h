@@ -17,7 +17,7 @@ OTTL_FN(is_root_span); OTTL_FN(is_string); OTTL_FN(is_valid_luhn); OTTL_FN(keep_
 OTTL_FN(len); OTTL_FN(limit); OTTL_FN(log); OTTL_FN(merge_maps); OTTL_FN(microseconds); OTTL_FN(milliseconds); OTTL_FN(minute);
 OTTL_FN(minutes); OTTL_FN(month); OTTL_FN(nanosecond); OTTL_FN(nanoseconds); OTTL_FN(now); OTTL_FN(parse_int);
 OTTL_FN(parse_json); OTTL_FN(parse_key_value); OTTL_FN(replace_all_matches); OTTL_FN(replace_all_patterns);
-OTTL_FN(replace_match); OTTL_FN(replace_pattern); OTTL_FN(second); OTTL_FN(seconds); OTTL_FN(set); OTTL_FN(sha256);
+OTTL_FN(replace_match); OTTL_FN(replace_pattern); OTTL_FN(second); OTTL_FN(seconds); OTTL_FN(set); OTTL_FN(md5); OTTL_FN(sha1); OTTL_FN(sha256); OTTL_FN(sha512);
 OTTL_FN(slice_to_map); OTTL_FN(sort); OTTL_FN(span_id); OTTL_FN(split); OTTL_FN(substring); OTTL_FN(time); OTTL_FN(to_camel_case);
 OTTL_FN(to_key_value_string); OTTL_FN(to_lower_case); OTTL_FN(to_snake_case); OTTL_FN(to_upper_case); OTTL_FN(trace_id);
 OTTL_FN(trim); OTTL_FN(trim_prefix); OTTL_FN(trim_suffix); OTTL_FN(truncate_all); OTTL_FN(truncate_time); OTTL_FN(unix);

@@ -1,4 +1,5 @@
 /* Converters of texts. */
+#include "agent/base/digest.h"
 #include "agent/base/encode.h"
 #include "agent/base/regex.h"
 #include "agent/base/sha256.h"
@@ -341,18 +342,41 @@ OTTL_FN(extract_patterns)
 
 /* ---- hashes and encodings ---- */
 
-OTTL_FN(sha256)
+static int hash(const struct ottl_call *c, struct ottl_env *env,
+                void (*digest)(struct bytes text, uint8_t *ret), size_t n, struct ottl_value *ret)
 {
-    struct bytes s = {0};
+    uint8_t sum[SHA512_BYTES];
+    struct bytes s = bytes_of("", 0);
     int r = ottl_fn_string(c, 0, env, &s);
     if (r < 0)
         return r;
-    char *hex = arena_alloc(env->arena, (size_t)2 * SHA256_BYTES);
+    char *hex = arena_alloc(env->arena, 2 * n);
     if (!hex)
         return -ENOMEM;
-    sha256_hex(s, hex);
-    *ret = ottl_string(bytes_of(hex, (size_t)2 * SHA256_BYTES));
+    digest(s, sum);
+    encode_hex(bytes_of(sum, n), hex);
+    *ret = ottl_string(bytes_of(hex, 2 * n));
     return 0;
+}
+
+OTTL_FN(md5)
+{
+    return hash(c, env, digest_md5, MD5_BYTES, ret);
+}
+
+OTTL_FN(sha1)
+{
+    return hash(c, env, digest_sha1, SHA1_BYTES, ret);
+}
+
+OTTL_FN(sha256)
+{
+    return hash(c, env, sha256, SHA256_BYTES, ret);
+}
+
+OTTL_FN(sha512)
+{
+    return hash(c, env, digest_sha512, SHA512_BYTES, ret);
 }
 
 /* FNV-1a, 64 bits. */

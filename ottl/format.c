@@ -232,7 +232,7 @@ static size_t double_digits(const struct spec *s, double d, char *text, size_t s
 static int put_double(const struct spec *s, const struct ottl_value *v, struct buf *out)
 {
     char text[512];
-    if (!strchr("vgGeEfF", s->verb))
+    if (!s->verb || !strchr("vgGeEfF", s->verb))
         return put_bad_verb(s, v, out);
     struct spec own = *s;
     own.precision = own.precision > 100 ? 100 : own.precision;
@@ -309,7 +309,7 @@ static int put_id(const struct spec *s, const struct ottl_value *v, struct buf *
 static int put_duration(const struct spec *s, const struct ottl_value *v, struct buf *out)
 {
     char text[32];
-    if (strchr("dobOcU", s->verb))
+    if (s->verb && strchr("dobOcU", s->verb))
         return put_int_value(s, v, out);
     duration_text(v->i, text);
     return put_string(s, bytes_str(text), v, out);

@@ -35,7 +35,7 @@ static int unexpected_end(struct glob *g)
 /* One character that stands for itself. */
 static int put_literal(struct glob *g, struct bytes c)
 {
-    if (c.len == 1 && strchr("\\^$.|?*+()[]{}-&~#", c.data[0])) {
+    if (c.len == 1 && c.data[0] && strchr("\\^$.|?*+()[]{}-&~#", c.data[0])) {
         int r = buf_putc(g->out, '\\');
         if (r < 0)
             return r;
