@@ -9,7 +9,7 @@ extern const struct component_type receiver_otlp;
 extern const struct component_type receiver_prometheus;
 /* processors */
 extern const struct component_type processor_attributes, processor_batch, processor_gym,
-    processor_resource;
+    processor_resource, processor_transform;
 /* connectors */
 extern const struct component_type connector_forward, connector_span_metrics;
 /* exporters */
@@ -34,6 +34,7 @@ const struct component_type *const component_types[] = {
     &processor_batch,
     &processor_gym,
     &processor_resource,
+    &processor_transform,
     /* connectors */
     &connector_forward,
     &connector_span_metrics,

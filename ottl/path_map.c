@@ -87,7 +87,7 @@ static int encode_attribute(struct ottl_env *env, struct buf *out, struct bytes 
     size_t mark;
     *ret_any = bytes_of("", 0);
     buf_truncate(out, 0);
-    int r = name.len ? wire_put_bytes(out, KEY, name) : 0;
+    int r = name.len ? ottl_string_encode(name, KEY, out) : 0;
     if (r == 0)
         r = wire_begin(out, VALUE, &mark);
     if (r == 0)
@@ -164,13 +164,18 @@ static struct bytes body_of(const struct ottl_item *it)
     return ottl_item_find(it, LOG_BODY, &f) ? f.bytes : bytes_of("", 0);
 }
 
-static int check_indexable(struct ottl_env *env, struct bytes body)
+static int check_indexable(struct ottl_env *env, struct bytes body, const struct ottl_key *key,
+                           const char *verb)
 {
     static const char *const names[] = {
         [ANY_EMPTY] = "Empty", [ANY_STRING] = "Str",    [ANY_BOOL] = "Bool",
         [ANY_INT] = "Int",     [ANY_DOUBLE] = "Double", [ANY_BYTES] = "Bytes",
     };
     enum any_kind kind = any_value_read(body).kind;
+    if (kind == ANY_KVLIST && !key->is_string && !key->expr)
+        return err_set(
+            env->err, -EINVAL,
+            "cannot %s map value: unable to resolve a string index in map: invalid key type", verb);
     if (kind == ANY_KVLIST || kind == ANY_ARRAY)
         return 0;
     return err_set(env->err, -EINVAL, "log bodies of type %s cannot be indexed", names[kind]);
@@ -184,7 +189,7 @@ static int body_get(const struct ottl_path *p, struct ottl_env *env, struct ottl
     if (r < 0)
         return r;
     struct bytes body = body_of(it);
-    r = self->nkeys ? check_indexable(env, body) : 0;
+    r = self->nkeys ? check_indexable(env, body, self->keys, "get") : 0;
     return r < 0 ? r : ottl_any_get(env, body, self->keys, self->nkeys, ret);
 }
 
@@ -205,7 +210,7 @@ static int body_set(const struct ottl_path *p, struct ottl_env *env, const struc
     struct ottl_item *it;
     int r = ottl_path_item(p, env, &it);
     if (r == 0 && self->nkeys)
-        r = check_indexable(env, body_of(it));
+        r = check_indexable(env, body_of(it), self->keys, "set");
     if (r == 0 && self->nkeys)
         r = ottl_value_decode(env->arena, body_of(it), &tree);
     if (r == 0)

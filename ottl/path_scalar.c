@@ -3,6 +3,7 @@
 
 #include "agent/base/encode.h"
 #include "ottl/path.h"
+#include "proto/utf8.h"
 
 #define TRACE_ID_BYTES 16
 #define SPAN_ID_BYTES 8
@@ -154,7 +155,14 @@ static int take_string(struct ottl_env *env, const struct ottl_value *v, struct 
     if (v->kind != OTTL_STRING)
         return ottl_expects(env, "string", v);
     *ret = v->bytes;
-    return 0;
+    if (utf8_valid(v->bytes))
+        return 0;
+    _cleanup_buf_ struct buf *good = buf_new(0);
+    char *copy = NULL;
+    if (good && utf8_append(v->bytes, good) == 0)
+        copy = arena_strndup(env->arena, (const char *)good->data, good->len);
+    *ret = bytes_of(copy, copy ? good->len : 0);
+    return copy ? 0 : -ENOMEM;
 }
 
 /* An id of zero bytes is none, and not written. */

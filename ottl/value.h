@@ -79,6 +79,9 @@ int ottl_value_copy(struct arena *a, const struct ottl_value *v, struct ottl_val
  * not AnyValues, and lists and maps go OTLP_MAX_DEPTH deep at most: else -EINVAL. Otherwise 0 or -ENOMEM. */
 int ottl_value_decode(struct arena *a, struct bytes any, struct ottl_value *ret);
 int ottl_value_encode(const struct ottl_value *v, struct buf *out); /* appends the fields of the AnyValue */
+/* Appends a string field; what is not UTF-8 (escapes and byte-wise functions can make it) becomes U+FFFD, for one bad string makes
+ * backends refuse whole requests. */
+int ottl_string_encode(struct bytes s, uint32_t number, struct buf *out);
 /* All KeyValue fields `number` of the message `msg` as a map; and appended as such fields. */
 int ottl_map_decode(struct arena *a, struct bytes msg, uint32_t number, struct ottl_map **ret);
 int ottl_map_encode(const struct ottl_map *m, uint32_t number, struct buf *out);

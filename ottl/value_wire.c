@@ -4,8 +4,16 @@
 #include "ottl/value.h"
 #include "proto/any_value.h"
 #include "proto/check.h"
+#include "proto/utf8.h"
 
-enum { LIST_ITEMS = 1, KV_KEY = 1, KV_VALUE = 2, ANY_FIELD_ARRAY = 5, ANY_FIELD_KVLIST = 6 };
+enum {
+    LIST_ITEMS = 1,
+    KV_KEY = 1,
+    KV_VALUE = 2,
+    ANY_FIELD_STRING = 1,
+    ANY_FIELD_ARRAY = 5,
+    ANY_FIELD_KVLIST = 6
+};
 
 /* ---- reading ---- */
 
@@ -68,6 +76,17 @@ int ottl_map_decode(struct arena *a, struct bytes msg, uint32_t number, struct o
 
 static int encode_value(const struct ottl_value *v, int depth, struct buf *out);
 
+int ottl_string_encode(struct bytes s, uint32_t number, struct buf *out)
+{
+    size_t mark;
+    if (utf8_valid(s))
+        return wire_put_bytes(out, number, s);
+    int r = wire_begin(out, number, &mark);
+    if (r == 0)
+        r = utf8_append(s, out);
+    return r < 0 ? r : wire_end(out, mark);
+}
+
 static int encode_list(const struct ottl_list *l, int depth, struct buf *out)
 {
     size_t mark, item;
@@ -87,7 +106,7 @@ static int encode_entry(const struct ottl_entry *e, uint32_t number, int depth, 
     size_t entry, value;
     int r = wire_begin(out, number, &entry);
     if (r == 0 && e->key.len)
-        r = wire_put_bytes(out, KV_KEY, e->key);
+        r = ottl_string_encode(e->key, KV_KEY, out);
     if (r == 0)
         r = wire_begin(out, KV_VALUE, &value);
     if (r == 0)
@@ -127,7 +146,7 @@ static int encode_value(const struct ottl_value *v, int depth, struct buf *out)
     case OTTL_BOOL: any = (struct any_value){ANY_BOOL, .b = v->b}; break;
     case OTTL_INT: any = (struct any_value){ANY_INT, .i = v->i}; break;
     case OTTL_DOUBLE: any = (struct any_value){ANY_DOUBLE, .d = v->d}; break;
-    case OTTL_STRING: any = (struct any_value){ANY_STRING, .bytes = v->bytes}; break;
+    case OTTL_STRING: return ottl_string_encode(v->bytes, ANY_FIELD_STRING, out);
     case OTTL_BYTES: any = (struct any_value){ANY_BYTES, .bytes = v->bytes}; break;
     default: return -EINVAL;
     }

@@ -193,6 +193,7 @@
 {OTTL_LOG, OTTL_LOG, log_text, "body[a]", "log bodies of type Str cannot be indexed", "i:5", "log bodies of type Str cannot be indexed", NULL, NULL, NULL},
 {OTTL_LOG, OTTL_LOG, log_map, "body[a]", "int64 1", "s:x", NULL, "string x", "\"intValue\":\"1\"", "\"stringValue\":\"x\""},
 {OTTL_LOG, OTTL_LOG, log_map, "body[b]", "nil", "s:x", NULL, "string x", "\"intValue\":\"1\"}}", "\"intValue\":\"1\"}},{\"key\":\"b\",\"value\":{\"stringValue\":\"x\"}}"},
+{OTTL_LOG, OTTL_LOG, log_map, "body[0]", "cannot get map value: unable to resolve a string index in map: invalid key type", "s:x", "cannot set map value: unable to resolve a string index in map: invalid key type", NULL, NULL, NULL},
 {OTTL_LOG, OTTL_LOG, log_list, "body[0]", "int64 1", "s:x", NULL, "string x", "\"intValue\":\"1\"", "\"stringValue\":\"x\""},
 {OTTL_LOG, OTTL_LOG, log_list, "body[1]", "index 1 out of bounds", "s:x", "index 1 out of bounds", NULL, NULL, NULL},
 {OTTL_LOG, OTTL_LOG, log_text, "body.string", "string hi", "s:x", NULL, "string x", "\"stringValue\":\"hi\"", "\"stringValue\":\"x\""},
