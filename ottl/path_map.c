@@ -10,18 +10,24 @@ enum { KEY = 1, VALUE = 2 }; /* of a KeyValue */
 
 /* ---- reading ---- */
 
-/* The first KeyValue of that name; *ret_index may be NULL. Most keys are short and stand first:
- * looked at in place. */
+/* Whether the key of `kv` is another one: most keys are short and stand first, and are looked at in
+ * place. */
+static bool is_other(struct bytes kv, struct bytes key)
+{
+    if (kv.len < 2 || kv.data[0] != (KEY << 3 | WIRE_LEN) || kv.data[1] >= 0x80)
+        return false;
+    return kv.data[1] != key.len || kv.len < key.len + 2 ||
+           (key.len && memcmp(kv.data + 2, key.data, key.len) != 0);
+}
+
+/* The first KeyValue of that name; *ret_index may be NULL. */
 static bool find_attribute(const struct ottl_item *it, uint32_t number, struct bytes key,
                            struct bytes *ret_any, uint32_t *ret_index)
 {
     struct ottl_field_iter iter = ottl_fields(it);
     struct wire_field f;
     while (ottl_field_next(&iter, &f, ret_index)) {
-        if (f.number != number)
-            continue;
-        if (f.bytes.len > 2 && f.bytes.data[0] == (KEY << 3 | WIRE_LEN) && f.bytes.data[1] < 0x80 &&
-            f.bytes.data[1] != key.len)
+        if (f.number != number || is_other(f.bytes, key))
             continue;
         struct key_value kv = key_value_read(f.bytes);
         if (!bytes_eq(kv.key, key))

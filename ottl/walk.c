@@ -172,21 +172,37 @@ static int copy_around(struct buf *out, const uint8_t *from, const uint8_t *to,
     return r < 0 ? r : buf_append(out, from, (size_t)(to - from));
 }
 
-/* Copies what is pending before `upto`, but for head and URL. */
-static int copy_pending(struct level *l, const uint8_t *upto)
+/* Copies [from, to) of the message of a level but for head and URL. */
+static int copy_range(const struct level *l, const uint8_t *from, const uint8_t *to,
+                      struct buf *out)
 {
     bool url_first = l->url.whole.data < l->head.whole.data;
     const struct wire_field *a = url_first ? &l->url : &l->head;
     const struct wire_field *b = url_first ? &l->head : &l->url;
-    const uint8_t *from = l->pending;
     int r = 0;
-    l->open = true;
-    l->pending = upto;
-    if (a->whole.len && a->whole.data >= from && a->whole.data < upto) {
-        r = buf_append(l->out, from, (size_t)(a->whole.data - from));
+    if (a->whole.len && a->whole.data >= from && a->whole.data < to) {
+        r = buf_append(out, from, (size_t)(a->whole.data - from));
         from = a->whole.data + a->whole.len;
     }
-    return r < 0 ? r : copy_around(l->out, from, upto, b);
+    return r < 0 ? r : copy_around(out, from, to, b);
+}
+
+static const uint8_t *level_end(const struct level *l)
+{
+    return l->field.bytes.data + l->field.bytes.len;
+}
+
+/* Copies what is pending before `upto` to the level's own buffer, which is made large enough at
+ * once. */
+static int copy_pending(struct level *l, const uint8_t *upto)
+{
+    const uint8_t *from = l->pending;
+    size_t size = l->field.bytes.len;
+    if (!l->open && buf_reserve(l->out, size + size / 8 + 64) < 0)
+        return -ENOMEM;
+    l->open = true;
+    l->pending = upto;
+    return copy_range(l, from, upto, l->out);
 }
 
 /* An item below `l` is now `now`, or gone when that is NULL. */
@@ -218,28 +234,44 @@ static void level_init(struct walk *w, unsigned i, const struct wire_field *f)
     l->item.schema_url = l->url.bytes;
 }
 
-/* Puts the message of a level into its parent: head and URL as they are now, and what was written.
- */
+static size_t field_size(size_t len)
+{
+    return 1 + wire_varint_size(len) + len; /* fields of entries have numbers below 16 */
+}
+
+/* Appends the message of a level: head and URL as they are now, and the rest as written or as it
+ * came. */
+static int put_level(const struct level *l, const struct buf *head, struct buf *out)
+{
+    bool has_head = l->head.whole.len || l->item.changed;
+    struct bytes url = l->item.schema_url;
+    size_t rest = l->open ? l->out->len : l->field.bytes.len - l->head.whole.len - l->url.whole.len;
+    size_t size =
+        rest + (has_head ? field_size(head->len) : 0) + (url.len ? field_size(url.len) : 0);
+    int r = wire_put_tag(out, l->field.number, WIRE_LEN);
+    if (r == 0)
+        r = wire_put_varint(out, size);
+    if (r == 0 && has_head)
+        r = wire_put_bytes(out, ENTRY_HEAD, buf_bytes(head));
+    if (r == 0)
+        r = l->open ? buf_append(out, l->out->data, l->out->len)
+                    : copy_range(l, l->field.bytes.data, level_end(l), out);
+    if (r == 0 && url.len)
+        r = wire_put_bytes(out, ENTRY_SCHEMA_URL, url);
+    return r;
+}
+
 static int compose(struct walk *w, struct level *l, struct level *parent)
 {
     struct buf *head = w->message;
-    size_t mark;
     buf_truncate(head, 0);
     int r = copy_pending(parent, l->field.whole.data);
-    if (r == 0)
-        r = copy_pending(l, l->field.bytes.data + l->field.bytes.len);
+    if (r == 0 && l->open)
+        r = copy_pending(l, level_end(l));
     if (r == 0)
         r = ottl_item_write(&l->item, head);
     if (r == 0)
-        r = wire_begin(parent->out, l->field.number, &mark);
-    if (r == 0 && (l->head.whole.len || l->item.changed))
-        r = wire_put_bytes(parent->out, ENTRY_HEAD, buf_bytes(head));
-    if (r == 0)
-        r = buf_append(parent->out, l->out->data, l->out->len);
-    if (r == 0 && l->item.schema_url.len)
-        r = wire_put_bytes(parent->out, ENTRY_SCHEMA_URL, l->item.schema_url);
-    if (r == 0)
-        r = wire_end(parent->out, mark);
+        r = put_level(l, head, parent->out);
     parent->pending = l->field.whole.data + l->field.whole.len;
     return r < 0 ? -ENOMEM : 0;
 }
@@ -281,7 +313,7 @@ static int walk_added(struct walk *w, struct level *l)
         if (r < 0 || fate == GONE)
             continue;
         l->kept++;
-        if (copy_pending(l, l->field.bytes.data + l->field.bytes.len) < 0 ||
+        if (copy_pending(l, level_end(l)) < 0 ||
             wire_put_bytes(l->out, ENTRY_ITEMS, fate == CHANGED ? buf_bytes(w->message) : metric) <
                 0)
             return -ENOMEM;
@@ -359,7 +391,7 @@ static int walk_segment(struct walk *w, struct buf *seg, struct buf **ret)
         *ret = buf_ref(seg);
         return 0;
     }
-    if (copy_pending(l, all.bytes.data + all.bytes.len) < 0)
+    if (copy_pending(l, level_end(l)) < 0)
         return -ENOMEM;
     *ret = l->out;
     l->out = buf_new(0);
