@@ -4,6 +4,8 @@
 
 #include "proto/otlp_fields.h"
 
+#define FIELD_BYTES 16 /* a guess at how long a field is */
+
 void ottl_item_init(struct ottl_item *it, struct bytes msg, struct ottl_item_memory *mem)
 {
     *it = (struct ottl_item){.msg = msg, .mem = mem};
@@ -63,14 +65,12 @@ static int reserve(struct ottl_item *it, uint32_t n)
     return 0;
 }
 
-static uint32_t count_fields(struct bytes msg)
+/* Half a list would be a loss of fields. */
+static int open_failed(struct ottl_item *it)
 {
-    struct wire_reader r = wire_reader(msg);
-    struct wire_field f;
-    uint32_t n = 0;
-    while (wire_next(&r, &f) > 0)
-        n++;
-    return n;
+    it->fields = NULL;
+    it->nfields = it->cap = 0;
+    return -ENOMEM;
 }
 
 int ottl_item_open(struct ottl_item *it)
@@ -79,11 +79,13 @@ int ottl_item_open(struct ottl_item *it)
     struct wire_field f;
     if (it->fields)
         return 0;
-    uint32_t n = count_fields(it->msg);
-    if (reserve(it, n + 4) < 0)
+    if (reserve(it, (uint32_t)(it->msg.len / FIELD_BYTES) + 8) < 0)
         return -ENOMEM;
-    while (wire_next(&r, &f) > 0)
+    while (wire_next(&r, &f) > 0) {
+        if (it->nfields == it->cap && reserve(it, it->nfields + 1) < 0)
+            return open_failed(it);
         it->fields[it->nfields++] = f;
+    }
     return 0;
 }
 
@@ -250,19 +252,44 @@ static bool is_changed(const struct ottl_item *it)
     return it->changed || (it->data && it->data->changed);
 }
 
+/* Fields that came one after the other are copied at once. */
+static int flush(struct bytes *run, struct buf *out)
+{
+    int r = run->len ? buf_append(out, run->data, run->len) : 0;
+    *run = bytes_of(NULL, 0);
+    return r;
+}
+
+static int write_one(struct ottl_item *it, const struct wire_field *f, struct bytes *run,
+                     struct buf *out)
+{
+    bool is_data = it->data && it->data->changed && f->number == it->data_number;
+    if (f->whole.data && !is_data && run->data && run->data + run->len == f->whole.data) {
+        run->len += f->whole.len;
+        return 0;
+    }
+    int r = flush(run, out);
+    if (r < 0)
+        return r;
+    if (is_data)
+        return write_child(it->data, f->number, out);
+    if (!f->whole.data)
+        return write_field(f, out);
+    *run = f->whole;
+    return 0;
+}
+
 int ottl_item_write(struct ottl_item *it, struct buf *out)
 {
     struct ottl_field_iter iter = ottl_fields(it);
+    struct bytes run = {0};
     struct wire_field f;
     int r = 0;
     if (!is_changed(it))
         return buf_append(out, it->msg.data, it->msg.len);
     while (r == 0 && ottl_field_next(&iter, &f, NULL))
-        if (it->data && it->data->changed && f.number == it->data_number)
-            r = write_child(it->data, f.number, out);
-        else
-            r = write_field(&f, out);
-    return r;
+        r = write_one(it, &f, &run, out);
+    return r < 0 ? r : flush(&run, out);
 }
 
 int ottl_item_list(struct ottl_item *it, uint32_t number, struct arena *a, struct bytes *ret,
