@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/ottl_rig.h"
+#include "tests/unit/ottl_batches.h"
 #include "tests/unit/wire_text.h"
 
 /* What a visitor does. */
