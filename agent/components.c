@@ -8,8 +8,8 @@ extern const struct component_type receiver_nop;
 extern const struct component_type receiver_otlp;
 extern const struct component_type receiver_prometheus;
 /* processors */
-extern const struct component_type processor_attributes, processor_batch, processor_gym,
-    processor_resource, processor_transform;
+extern const struct component_type processor_attributes, processor_batch, processor_filter,
+    processor_gym, processor_resource, processor_transform;
 /* connectors */
 extern const struct component_type connector_forward, connector_span_metrics;
 /* exporters */
@@ -32,6 +32,7 @@ const struct component_type *const component_types[] = {
     /* processors */
     &processor_attributes,
     &processor_batch,
+    &processor_filter,
     &processor_gym,
     &processor_resource,
     &processor_transform,

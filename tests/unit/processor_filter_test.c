@@ -1,0 +1,170 @@
+/* The filter processor: what is left of one request per signal, as the OpenTelemetry Collector 0.161.0 leaves it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "rig.h"
+
+#include "proto/json.h"
+
+extern const struct component_type processor_filter;
+
+static enum signal signal_of(const char *name)
+{
+    for (int s = 0; s < SIGNAL_COUNT; s++)
+        if (strcmp(signal_name((enum signal)s), name) == 0)
+            return (enum signal)s;
+    fail_msg("signal %s", name);
+    return SIGNAL_COUNT;
+}
+
+static struct batch *batch_of(enum signal s, const char *json)
+{
+    struct buf *wire = buf_new(0);
+    struct batch *b = NULL;
+    struct err e = {.text = ""};
+    if (json_read(schema_request(s), bytes_str(json), wire, &e) < 0)
+        fail_msg("%s", e.text);
+    assert_int_equal(batch_from_wire(s, wire, &b, &e), 0);
+    return b;
+}
+
+/* What leaves the processor; "" when nothing does. */
+static void run(enum signal s, const char *yaml, const char *json, struct buf *ret, int64_t *ret_filtered)
+{
+    static const char *const names[] = {"otelcol_processor_filter_spans_filtered", "otelcol_processor_filter_datapoints_filtered",
+                                        "otelcol_processor_filter_logs_filtered"};
+    struct rig r = {0};
+    rig_make(&r, &processor_filter, "filter", s, 1, yaml);
+    assert_int_equal(rig_offer(&r, batch_of(s, json), NULL), VERDICT_OK);
+    if (r.sinks[0].ntaken)
+        assert_int_equal(json_write_batch(r.sinks[0].taken[0], 0, ret), 0);
+    assert_non_null(buf_str(ret));
+    *ret_filtered = rig_metric(&r, names[s], "filter=\"filter\"");
+    rig_done(&r);
+}
+
+static void test_cases(void **state)
+{
+    (void)state;
+    json_error_t error;
+    json_t *root = json_load_file(TEST_DATA "/golden/filter/cases.json", 0, &error);
+    if (!root)
+        fail_msg("%s", error.text);
+    json_t *cases = json_object_get(root, "cases");
+    assert_true(json_array_size(cases) > 20);
+    for (size_t i = 0; i < json_array_size(cases); i++) {
+        json_t *c = json_array_get(cases, i);
+        const char *signal = json_string_value(json_object_get(c, "signal"));
+        const char *yaml = json_string_value(json_object_get(c, "config"));
+        char *input = json_dumps(json_object_get(json_object_get(root, "inputs"), signal), JSON_COMPACT);
+        _cleanup_buf_ struct buf *out = buf_new(0);
+        int64_t filtered;
+        run(signal_of(signal), yaml, input, out, &filtered);
+        if (strcmp(buf_str(out), json_string_value(json_object_get(c, "output"))) != 0)
+            fail_msg("%s: got %s", yaml, buf_str(out));
+        free(input);
+    }
+    json_decref(root);
+}
+
+#define SPANS "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"a\"},{\"name\":\"7\"},{\"name\":\"b\"}]}]}]}"
+
+static void test_counts(void **state)
+{
+    (void)state;
+    _cleanup_buf_ struct buf *out = buf_new(0);
+    int64_t filtered;
+    run(SIGNAL_TRACES, "trace_conditions: ['span.name == \"a\"', 'span.name == \"b\"']", SPANS, out, &filtered);
+    assert_int_equal(filtered, 2);
+}
+
+static void test_error_modes(void **state)
+{
+    (void)state;
+    for (int mode = 0; mode < 3; mode++) {
+        static const char *const names[] = {"ignore", "silent", "propagate"};
+        struct rig r = {0};
+        struct outcome out = {0};
+        _cleanup_buf_ struct buf *yaml = buf_new(0);
+        buf_printf(yaml, "error_mode: %s\ntrace_conditions: ['Int(span.name) == 7']", names[mode]);
+        rig_make(&r, &processor_filter, "filter", SIGNAL_TRACES, 1, buf_str(yaml));
+        enum verdict v = rig_offer(&r, batch_of(SIGNAL_TRACES, SPANS), &out);
+        /* a group's own mode wins; what fails is counted in every mode */
+        assert_int_equal(v, mode == 2 ? VERDICT_REJECT : VERDICT_OK);
+        assert_int_equal(out.status, mode == 2 ? 14 : 0);
+        assert_int_equal(r.sinks[0].records, mode == 2 ? 0 : 2);
+        assert_true(rig_metric(&r, "motel_processor_filter_errors", "filter=\"filter\"") >= 1);
+        rig_done(&r);
+    }
+}
+
+static void test_a_group_has_its_own_error_mode(void **state)
+{
+    (void)state;
+    struct rig r = {0};
+    rig_make(&r, &processor_filter, "filter", SIGNAL_TRACES, 1,
+             "error_mode: propagate\ntrace_conditions: [{context: span, error_mode: silent, conditions: ['Int(name) == 7']}]");
+    assert_int_equal(rig_offer(&r, batch_of(SIGNAL_TRACES, SPANS), NULL), VERDICT_OK);
+    assert_int_equal(r.sinks[0].records, 2);
+    rig_done(&r);
+}
+
+static void test_nothing_dropped_gives_the_same_batch(void **state)
+{
+    (void)state;
+    struct rig r = {0};
+    rig_make(&r, &processor_filter, "filter", SIGNAL_TRACES, 1, "trace_conditions: ['span.name == \"none\"']");
+    struct batch *b = batch_ref(batch_of(SIGNAL_TRACES, SPANS));
+    assert_int_equal(rig_offer(&r, b, NULL), VERDICT_OK);
+    assert_ptr_equal(r.sinks[0].taken[0], b);
+    batch_unref(b);
+    rig_done(&r);
+}
+
+static const struct {
+    const char *yaml, *path, *text;
+} mistakes[] = {
+    {"trace_conditions: ['name == \"a\"']", "trace_conditions[0]", "unable to infer"},
+    {"trace_conditions: ['span.nme == \"a\"']", "trace_conditions[0]", "nme"},
+    {"trace_conditions: [{context: span, conditions: ['name == \"a\"', 'name = 1']}]", "trace_conditions[0]::conditions[1]", "column"},
+    {"trace_conditions: [{context: foo, conditions: ['true']}]", "trace_conditions[0]", "unknown context foo"},
+    {"trace_conditions: [{context: metric, conditions: ['true']}]", "trace_conditions[0]", "unknown context metric"},
+    {"trace_conditions: [null]", "trace_conditions[0]", "condition cannot be empty"},
+    {"trace_conditions: ['span.name == \"b\"', {conditions: ['span.name == \"a\"']}]", "trace_conditions[1]", "multiple configuration styles"},
+    {"traces: {span: ['name == \"a\"']}\ntrace_conditions: ['span.name == \"b\"']", "trace_conditions", "cannot be used at the same time"},
+    {"traces: {span: ['name == \"a\"']}\nspans: {include: {match_type: strict, services: [a]}}", "spans::include", "cannot be used at the same time"},
+    {"traces: {span: ['nme == \"a\"']}", "traces::span[0]", "nme"},
+    {"logs: {include: {match_type: strict, severity_number: {min: LOUD}}}", "logs::include::log_severity_number::min", "1 to 24"},
+};
+
+static void test_mistakes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(mistakes); i++) {
+        struct rig r = {0};
+        struct err e = {.text = ""};
+        void *bound = NULL;
+        if (rig_bind(&r, &processor_filter, mistakes[i].yaml, &bound, &e) != -EINVAL)
+            fail_msg("%s: taken", mistakes[i].yaml);
+        if (strcmp(e.path, mistakes[i].path) != 0 || !strstr(e.text, mistakes[i].text))
+            fail_msg("%s: got \"%s\": %s", mistakes[i].yaml, e.path, e.text);
+        config_free(r.config);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cases),
+        cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_error_modes),
+        cmocka_unit_test(test_a_group_has_its_own_error_mode),
+        cmocka_unit_test(test_nothing_dropped_gives_the_same_batch),
+        cmocka_unit_test(test_mistakes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
