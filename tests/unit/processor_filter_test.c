@@ -1,4 +1,5 @@
-/* The filter processor: what is left of one request per signal, as the OpenTelemetry Collector 0.161.0 leaves it. */
+/* The filter processor: what is left of one request per signal, as the OpenTelemetry Collector
+ * 0.161.0 leaves it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,9 +34,11 @@ static struct batch *batch_of(enum signal s, const char *json)
 }
 
 /* What leaves the processor; "" when nothing does. */
-static void run(enum signal s, const char *yaml, const char *json, struct buf *ret, int64_t *ret_filtered)
+static void run(enum signal s, const char *yaml, const char *json, struct buf *ret,
+                int64_t *ret_filtered)
 {
-    static const char *const names[] = {"otelcol_processor_filter_spans_filtered", "otelcol_processor_filter_datapoints_filtered",
+    static const char *const names[] = {"otelcol_processor_filter_spans_filtered",
+                                        "otelcol_processor_filter_datapoints_filtered",
                                         "otelcol_processor_filter_logs_filtered"};
     struct rig r = {0};
     rig_make(&r, &processor_filter, "filter", s, 1, yaml);
@@ -60,7 +63,8 @@ static void test_cases(void **state)
         json_t *c = json_array_get(cases, i);
         const char *signal = json_string_value(json_object_get(c, "signal"));
         const char *yaml = json_string_value(json_object_get(c, "config"));
-        char *input = json_dumps(json_object_get(json_object_get(root, "inputs"), signal), JSON_COMPACT);
+        char *input =
+            json_dumps(json_object_get(json_object_get(root, "inputs"), signal), JSON_COMPACT);
         _cleanup_buf_ struct buf *out = buf_new(0);
         int64_t filtered;
         run(signal_of(signal), yaml, input, out, &filtered);
@@ -71,14 +75,17 @@ static void test_cases(void **state)
     json_decref(root);
 }
 
-#define SPANS "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"a\"},{\"name\":\"7\"},{\"name\":\"b\"}]}]}]}"
+#define SPANS                                                                                      \
+    "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"a\"},{\"name\":\"7\"},{"         \
+    "\"name\":\"b\"}]}]}]}"
 
 static void test_counts(void **state)
 {
     (void)state;
     _cleanup_buf_ struct buf *out = buf_new(0);
     int64_t filtered;
-    run(SIGNAL_TRACES, "trace_conditions: ['span.name == \"a\"', 'span.name == \"b\"']", SPANS, out, &filtered);
+    run(SIGNAL_TRACES, "trace_conditions: ['span.name == \"a\"', 'span.name == \"b\"']", SPANS, out,
+        &filtered);
     assert_int_equal(filtered, 2);
 }
 
@@ -107,7 +114,8 @@ static void test_a_group_has_its_own_error_mode(void **state)
     (void)state;
     struct rig r = {0};
     rig_make(&r, &processor_filter, "filter", SIGNAL_TRACES, 1,
-             "error_mode: propagate\ntrace_conditions: [{context: span, error_mode: silent, conditions: ['Int(name) == 7']}]");
+             "error_mode: propagate\ntrace_conditions: [{context: span, error_mode: silent, "
+             "conditions: ['Int(name) == 7']}]");
     assert_int_equal(rig_offer(&r, batch_of(SIGNAL_TRACES, SPANS), NULL), VERDICT_OK);
     assert_int_equal(r.sinks[0].records, 2);
     rig_done(&r);
@@ -117,7 +125,8 @@ static void test_nothing_dropped_gives_the_same_batch(void **state)
 {
     (void)state;
     struct rig r = {0};
-    rig_make(&r, &processor_filter, "filter", SIGNAL_TRACES, 1, "trace_conditions: ['span.name == \"none\"']");
+    rig_make(&r, &processor_filter, "filter", SIGNAL_TRACES, 1,
+             "trace_conditions: ['span.name == \"none\"']");
     struct batch *b = batch_ref(batch_of(SIGNAL_TRACES, SPANS));
     assert_int_equal(rig_offer(&r, b, NULL), VERDICT_OK);
     assert_ptr_equal(r.sinks[0].taken[0], b);
@@ -130,15 +139,22 @@ static const struct {
 } mistakes[] = {
     {"trace_conditions: ['name == \"a\"']", "trace_conditions[0]", "unable to infer"},
     {"trace_conditions: ['span.nme == \"a\"']", "trace_conditions[0]", "nme"},
-    {"trace_conditions: [{context: span, conditions: ['name == \"a\"', 'name = 1']}]", "trace_conditions[0]::conditions[1]", "column"},
-    {"trace_conditions: [{context: foo, conditions: ['true']}]", "trace_conditions[0]", "unknown context foo"},
-    {"trace_conditions: [{context: metric, conditions: ['true']}]", "trace_conditions[0]", "unknown context metric"},
+    {"trace_conditions: [{context: span, conditions: ['name == \"a\"', 'name = 1']}]",
+     "trace_conditions[0]::conditions[1]", "column"},
+    {"trace_conditions: [{context: foo, conditions: ['true']}]", "trace_conditions[0]",
+     "unknown context foo"},
+    {"trace_conditions: [{context: metric, conditions: ['true']}]", "trace_conditions[0]",
+     "unknown context metric"},
     {"trace_conditions: [null]", "trace_conditions[0]", "condition cannot be empty"},
-    {"trace_conditions: ['span.name == \"b\"', {conditions: ['span.name == \"a\"']}]", "trace_conditions[1]", "multiple configuration styles"},
-    {"traces: {span: ['name == \"a\"']}\ntrace_conditions: ['span.name == \"b\"']", "trace_conditions", "cannot be used at the same time"},
-    {"traces: {span: ['name == \"a\"']}\nspans: {include: {match_type: strict, services: [a]}}", "spans::include", "cannot be used at the same time"},
+    {"trace_conditions: ['span.name == \"b\"', {conditions: ['span.name == \"a\"']}]",
+     "trace_conditions[1]", "multiple configuration styles"},
+    {"traces: {span: ['name == \"a\"']}\ntrace_conditions: ['span.name == \"b\"']",
+     "trace_conditions", "cannot be used at the same time"},
+    {"traces: {span: ['name == \"a\"']}\nspans: {include: {match_type: strict, services: [a]}}",
+     "spans::include", "cannot be used at the same time"},
     {"traces: {span: ['nme == \"a\"']}", "traces::span[0]", "nme"},
-    {"logs: {include: {match_type: strict, severity_number: {min: LOUD}}}", "logs::include::log_severity_number::min", "1 to 24"},
+    {"logs: {include: {match_type: strict, severity_number: {min: LOUD}}}",
+     "logs::include::log_severity_number::min", "1 to 24"},
 };
 
 static void test_mistakes(void **state)
