@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 
+PATIENCE = 120    # seconds for an export: a machine under load is no failure
 PAGE = b"# TYPE vllm:requests_total counter\nvllm:requests_total{model=\"m\"} 7\n# TYPE node_load1 gauge\nnode_load1 0.5\n"
 
 
@@ -70,17 +71,18 @@ def main():
     for server in ("agent", "policy_model"):
         resource = Resource({"service.name": f"nemo-gym/{server}", "nemo.gym.server.name": server})
         tracers = TracerProvider(resource=resource)
-        tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=http_endpoint + "/v1/traces")))
+        tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=http_endpoint + "/v1/traces", timeout=PATIENCE)))
         tracer = tracers.get_tracer("gym")
         for i in range(int(os.environ["JOB_SPANS"])):
             with tracer.start_as_current_span("gym.rollout", attributes={"i": i}):
                 pass
-        meters = MeterProvider(resource=resource, metric_readers=[PeriodicExportingMetricReader(OTLPMetricExporter(endpoint=http_endpoint + "/v1/metrics"), export_interval_millis=3600000)])
+        meters = MeterProvider(resource=resource, metric_readers=[PeriodicExportingMetricReader(OTLPMetricExporter(endpoint=http_endpoint + "/v1/metrics", timeout=PATIENCE), export_interval_millis=3600000)])
         meters.get_meter("gym").create_histogram("gym.rollout.duration_ms", "ms").record(5)
         loggers = LoggerProvider(resource=resource)
-        loggers.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter(endpoint=logs_endpoint, insecure=True)))
+        loggers.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter(endpoint=logs_endpoint, insecure=True, timeout=PATIENCE)))
         loggers.get_logger("gym").emit(LogRecord(timestamp=time.time_ns(), body="hello from " + server, severity_number=SeverityNumber.INFO))
         for provider in (tracers, meters, loggers):
+            provider.force_flush(PATIENCE * 1000)
             provider.shutdown()
     if json.loads(os.environ["JOB_SCRAPES"]):
         wait_for_scrapes()

@@ -67,7 +67,7 @@ class Job:
                 "env": {gym_job.token_variable(config): TOKEN, "SLURM_JOB_ID": gym_job.JOB_ID, "JOB_EXIT": str(code), "JOB_SPANS": str(SPANS), "JOB_GRACE": "1",
                         "JOB_SCRAPES": json.dumps([p for p in ports if p != 9400] if scrapes else [])}}
         (folder / "spec.json").write_text(json.dumps(spec))
-        done = subprocess.run([*NAMESPACES, sys.executable, os.path.join(HERE, "gym_job_inside.py"), str(folder / "spec.json")], capture_output=True, text=True, timeout=300)
+        done = subprocess.run([*NAMESPACES, sys.executable, os.path.join(HERE, "gym_job_inside.py"), str(folder / "spec.json")], capture_output=True, text=True, timeout=900)
         assert done.returncode == 0, done.stdout + done.stderr
         (folder / "spec.json").unlink()     # holds the token
         self.result = json.loads((folder / "result.json").read_text())
