@@ -30,7 +30,7 @@ static void start(struct rig *r)
 
 static void stop(struct rig *r)
 {
-    r->c->type->stop(r->c, clock_now_ns() + NS_PER_S);
+    r->c->type->stop(r->c, clock_now_ns() + 60 * NS_PER_S);
 }
 
 static void give(struct rig *r, const char *resource, const struct a_span *s, size_t n)
