@@ -168,11 +168,25 @@ void http_easy_done(struct http_easy *c)
 
 /* ---- callbacks */
 
+/* Room for the length that the response announces, so that it is not copied as it grows; what a
+ * server only says is not believed beyond a bound. */
+static void reserve_body(const struct http_transfer *x)
+{
+    const curl_off_t most = 4 * 1024 * 1024, limit = (curl_off_t)x->q->max_response_bytes;
+    curl_off_t length = -1;
+    curl_easy_getinfo(x->easy->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+    length = length < limit ? length : limit;
+    if (length > 0)
+        buf_reserve(x->res->body, (size_t)(length < most ? length : most));
+}
+
 static size_t on_body(char *data, size_t one, size_t n, void *ctx)
 {
     struct http_transfer *x = ctx;
     size_t len = one * n, room = x->q->max_response_bytes - x->res->body->len,
            take = len < room ? len : room;
+    if (x->res->body->len == 0)
+        reserve_body(x);
     if (buf_append(x->res->body, data, take) < 0)
         return 0;
     x->dropped += len - take;

@@ -21,6 +21,7 @@ struct prom_parser {
     const uint8_t *at, *end;
     enum prom_type type; /* of the last TYPE line */
     bool over;
+    struct bytes expected;    /* what the next sample may begin with; empty = nothing is known */
     struct label_list labels; /* [0] is the name */
     struct label_list exemplar_labels;
     bool has_exemplar;
@@ -390,6 +391,18 @@ static int read_rest(struct prom_parser *p, struct prom_entry *e, struct err *re
 }
 
 /* `start`: where the line begins. The reference counts blanks before a name to the name. */
+void prom_parser_expect(struct prom_parser *p, struct bytes raw)
+{
+    /* What ends with a brace ends there whatever follows; a name alone might go on. */
+    p->expected = raw.len && raw.data[raw.len - 1] == '}' ? raw : bytes_of(NULL, 0);
+}
+
+static bool is_expected(const struct prom_parser *p, const uint8_t *start)
+{
+    const struct bytes x = p->expected;
+    return x.len && (size_t)(p->end - start) > x.len && memcmp(start, x.data, x.len) == 0;
+}
+
 static int read_sample(struct prom_parser *p, const uint8_t *start, struct prom_entry *e,
                        struct err *reterr)
 {
@@ -397,6 +410,11 @@ static int read_sample(struct prom_parser *p, const uint8_t *start, struct prom_
     p->labels.n = p->exemplar_labels.n = 0;
     p->labels.finished = p->exemplar_labels.finished = p->has_exemplar = false;
     p->exemplar = (struct prom_exemplar){0};
+    if (is_expected(p, start)) {
+        e->raw = bytes_of(start, p->expected.len);
+        p->at = start + e->raw.len;
+        return read_rest(p, e, reterr);
+    }
     if (!label_list_add(&p->labels))
         return -ENOMEM;
     struct bytes metric = {0};
@@ -603,8 +621,10 @@ int prom_parser_next(struct prom_parser *p, struct prom_entry *ret, struct err *
             return 0;
         r = is_text(p) ? read_text_line(p, ret, reterr) : read_openmetrics_line(p, ret, reterr);
         p->over = p->over || r < 0;
-        if (r != 0)
+        if (r != 0) {
+            p->expected.len = 0;
             return r;
+        }
     }
     return 0;
 }

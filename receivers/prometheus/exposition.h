@@ -72,6 +72,11 @@ DEFINE_CLEANUP(struct prom_parser *, prom_parser_free)
  */
 int prom_parser_next(struct prom_parser *p, struct prom_entry *ret, struct err *reterr);
 /*
+ * Says what the next sample is likely to be, by its `raw` of an earlier page of the same format: when it is, its labels are not read again,
+ * which is most of the work, and prom_parser_labels() has none for it. For one prom_parser_next(); `raw` has to last until then.
+ */
+void prom_parser_expect(struct prom_parser *p, struct bytes raw);
+/*
  * The labels of the sample that prom_parser_next() gave last, `__name__` among them, unescaped, valid UTF-8, no name empty (values
  * may be, that of `__name__`, too). `le` of histograms and `quantile` of summaries are written as OpenMetrics wants it ("1.0"), by the last TYPE line. Costs time:
  * who knows `raw` already need not ask. 0 or -ENOMEM.

@@ -209,7 +209,7 @@ static int take_kept(struct reading *x, const struct prom_entry *e, struct prom_
     if (!known)
         return -ENOMEM;
     if (r == 1 && (!own_time || c->track_timestamps_staleness))
-        known->tracked = x->t->series.scrape;
+        prom_series_track(&x->t->series, known);
     x->counts.remaining++;
     return 0;
 }
@@ -236,12 +236,13 @@ static int take_sample(struct reading *x, const struct prom_entry *e)
     x->counts.scraped++;
     if (!known)
         return take_new(x, e);
-    const bool again = known->seen == x->t->series.scrape;
-    known->seen = x->t->series.scrape;
+    const bool back = prom_series_is_back(&x->t->series, known);
+    const bool again = prom_series_see(&x->t->series, known);
     if (known->dropped)
         return 0;
     if (room_for(x->s, known->nlabels) < 0)
         return -ENOMEM;
+    x->counts.added += back;
     return take_kept(x, e, prom_series_labels(known, x->s->items), known, again);
 }
 
@@ -251,7 +252,12 @@ static int take_page(struct reading *x, enum prom_format format, struct bytes bo
     struct prom_entry e;
     int r = p ? 1 : -ENOMEM;
     x->parser = p;
-    while (r > 0 && (r = prom_parser_next(p, &e, &x->why)) == 1) {
+    prom_series_page(&x->t->series, format);
+    while (r > 0) {
+        prom_parser_expect(p, prom_series_expected(&x->t->series));
+        r = prom_parser_next(p, &e, &x->why);
+        if (r != 1)
+            break;
         const int taken =
             e.kind == PROM_SAMPLE ? take_sample(x, &e) : prom_metadata_note(x->t->metadata, &e);
         r = taken < 0 ? taken : 1;

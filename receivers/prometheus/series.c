@@ -29,6 +29,47 @@ void prom_series_done(struct series_table *t)
 void prom_series_begin(struct series_table *t)
 {
     t->scrape++;
+    t->last = NULL;
+    t->ntracked = t->nkept = 0;
+}
+
+void prom_series_page(struct series_table *t, enum prom_format format)
+{
+    if (t->format != format)
+        t->first = NULL;
+    t->format = format;
+}
+
+static struct series *expected(const struct series_table *t)
+{
+    return t->last ? t->last->next : t->first;
+}
+
+struct bytes prom_series_expected(const struct series_table *t)
+{
+    const struct series *s = expected(t);
+    return s ? bytes_of(s->text, s->raw_len) : bytes_of(NULL, 0);
+}
+
+bool prom_series_see(struct series_table *t, struct series *s)
+{
+    const bool again = s->seen == t->scrape;
+    if (t->last)
+        t->last->next = s;
+    else
+        t->first = s;
+    t->last = s;
+    s->seen = t->scrape;
+    return again;
+}
+
+void prom_series_track(struct series_table *t, struct series *s)
+{
+    if (s->tracked == t->scrape)
+        return;
+    s->tracked = t->scrape;
+    t->ntracked++;
+    t->nkept += s->live;
 }
 
 static bool same_text(const struct prom_node *n, const void *raw)
@@ -39,6 +80,9 @@ static bool same_text(const struct prom_node *n, const void *raw)
 
 struct series *prom_series_find(const struct series_table *t, struct bytes raw)
 {
+    struct series *next = expected(t);
+    if (next && same_text(&next->node, &raw))
+        return next;
     return (struct series *)prom_table_find(&t->table, prom_hash(0, raw), same_text, &raw);
 }
 
@@ -57,16 +101,18 @@ struct series *prom_series_add(struct series_table *t, struct bytes raw, struct 
                          .raw_len = (uint32_t)raw.len,
                          .labels_len = (uint32_t)scratch->len,
                          .nlabels = dropped ? 0 : (uint32_t)labels.n,
-                         .seen = t->scrape,
                          .dropped = dropped};
     memcpy(s->text, raw.data, raw.len);
     if (scratch->len)
         memcpy(s->text + raw.len, scratch->data, scratch->len);
     mem_charge(series_bytes(s));
-    if (prom_table_add(&t->table, &s->node) == 0)
-        return s;
-    series_free(s);
-    return NULL;
+    if (prom_table_add(&t->table, &s->node) < 0) {
+        series_free(s);
+        return NULL;
+    }
+    s->next = expected(t); /* it came in between */
+    prom_series_see(t, s);
+    return s;
 }
 
 struct prom_labels prom_series_labels(const struct series *s, struct prom_label *items)
@@ -119,11 +165,11 @@ static int tell_gone(const struct series_table *t, struct series *s, bool failed
     return !failed && present_has(p, s->labels_hash) ? 0 : gone(ctx, s);
 }
 
-/* Series of pages that were bad in the end are kept, up to a point: the next page may be good and
- * have them again. */
-static bool is_forgetful(const struct series_table *t, bool failed)
+/* A quarter of what is known may be of pages that were before. After bad pages more of it is kept,
+ * up to a point: the next page may be good and have all of it again. */
+static bool is_forgetful(const struct series_table *t, size_t unseen, bool failed)
 {
-    return !failed || t->table.n > 2 * t->good + 1000;
+    return failed ? unseen && t->table.n > 2 * t->good + 1000 : unseen > t->table.n / 4 + 64;
 }
 
 /* Moves what was seen to a new table; without memory for that nothing is forgotten this time. */
@@ -147,16 +193,26 @@ static void forget_unseen(struct series_table *t)
     }
     prom_table_done(&t->table);
     t->table = next;
+    /* Who is left was seen in this scrape, and so was the one behind each, but for the last. */
+    if (t->last)
+        t->last->next = NULL;
+    else
+        t->first = NULL;
+}
+
+/* Everything that was live was tracked again, and nothing else was. */
+static bool is_unchanged(const struct series_table *t)
+{
+    return t->nkept == t->nlive && t->ntracked == t->nkept;
 }
 
 int prom_series_end(struct series_table *t, bool failed,
                     int (*gone)(void *ctx, const struct series *s), void *ctx)
 {
     struct present p = {NULL, 0};
-    const size_t before = t->table.n;
     size_t unseen = 0;
     int r = 0;
-    for (size_t i = 0; i < t->table.nslots; i++) {
+    for (size_t i = 0; (failed || !is_unchanged(t)) && i < t->table.nslots; i++) {
         struct series *s = series_at(&t->table, i);
         if (!s)
             continue;
@@ -169,9 +225,12 @@ int prom_series_end(struct series_table *t, bool failed,
         }
     }
     free(p.hashes);
-    if (unseen && is_forgetful(t, failed))
+    if (is_forgetful(t, unseen, failed))
         forget_unseen(t);
-    if (!failed)
-        t->good = before;
+    t->nlive = failed ? 0 : t->ntracked;
+    if (!failed) {
+        t->good = t->table.n;
+        t->good_scrape = t->scrape;
+    }
     return r;
 }
