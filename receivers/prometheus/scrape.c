@@ -25,6 +25,7 @@ struct reading {
     struct counts counts;
     uint64_t appended;
     bool over_limit;
+    bool nothing; /* an empty page: as good as one, but it says nothing about series */
     struct err why;
 };
 
@@ -306,7 +307,8 @@ static int take_body(struct reading *x, const struct http_client_response *res)
         r = r == -EMSGSIZE ? check_size(x, SIZE_MAX) : r < 0 ? r : check_size(x, inflated->len);
     }
     const struct bytes body = buf_bytes(inflated ? inflated : res->body);
-    if (r < 0 || body.len == 0)
+    x->nothing = body.len == 0;
+    if (r < 0 || x->nothing)
         return r;
     if (!prom_format_of(res->content_type, &fallback, &format, &x->why))
         return -EINVAL;
@@ -438,7 +440,7 @@ void prom_scrape_finish(struct scraper *s, struct target *t, const struct page *
     const int r = take_response(&x, p);
     if (r < 0)
         begin(&x, &origin);
-    int lost = prom_series_end(&t->series, r < 0, put_stale, &x);
+    int lost = prom_series_end(&t->series, r < 0 || x.nothing, put_stale, &x);
     const uint64_t duration = t->started_ns ? clock_now_ns() - t->started_ns : 0;
     if (lost == 0)
         lost = put_reports(&x, r == 0, duration, false);

@@ -51,7 +51,7 @@ struct series *prom_series_add(struct series_table *t, struct bytes raw, struct 
 struct prom_labels prom_series_labels(const struct series *s, struct prom_label *items);
 
 /*
- * The scrape ends: calls gone() for every live series that was not tracked in it (all of them when it failed) and for which no
+ * The scrape ends: calls gone() for every live series that was not tracked in it (all of them when it failed, or had nothing to say) and for which no
  * other series with the same labels was, and now and then forgets series that are not in the page any more. 0, or the first
  * error of gone() (it goes on with the others).
  */
