@@ -87,10 +87,12 @@ static int bad(const char *path, size_t group, const char *what, struct err *ret
     return err_set(reterr, -EINVAL, "%s: group %zu: expected %s", path, group + 1, what);
 }
 
+/* Numbers and bools of YAML have their text; those of JSON have none here, and are refused as
+ * Prometheus refuses them. */
 static bool is_text(const struct cfg_value *v)
 {
-    return v->type != CFG_LIST && v->type != CFG_MAP && v->type != CFG_NULL && v->text &&
-           strlen(v->text) == v->text_len;
+    const bool scalar = v->type != CFG_LIST && v->type != CFG_MAP && v->type != CFG_NULL;
+    return scalar && (v->type == CFG_STRING || v->text_len) && strlen(v->text) == v->text_len;
 }
 
 static int read_targets(struct sd_groups *g, const struct cfg_value *v, const char *path,

@@ -51,6 +51,7 @@ static void test_block_ends(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rfc), cmocka_unit_test(test_block_ends)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rfc),
+                                       cmocka_unit_test(test_block_ends)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
