@@ -1,7 +1,8 @@
 /*
  * Scraped pages. The first byte chooses format and options. Whatever the page: reading it twice
  * gives the same, labels or not; what is mapped is a request that the check leaves as it is, with
- * as many points as the mapper says; bucket counts add up; all memory is given back.
+ * as many points as the mapper says; bucket counts add up; all memory is given back; what the
+ * parser is told to expect changes nothing.
  */
 #include <errno.h>
 
@@ -75,6 +76,37 @@ static int read_page(struct world *w, bool map, bool stale, uint64_t *ret_entrie
     need(r == 0 || (r == -EINVAL && err.line > 0 && err.column > 0));
     prom_parser_free(p);
     return r < 0 ? r : bad;
+}
+
+static void need_same(const struct prom_entry *a, const struct prom_entry *b)
+{
+    need(a->kind == b->kind && a->raw.data == b->raw.data && a->raw.len == b->raw.len);
+    need(memcmp(&a->value, &b->value, sizeof(a->value)) == 0);
+    need(a->has_time == b->has_time && a->time_ms == b->time_ms);
+}
+
+/* `right`: the parser is told what comes; else what came last, which may be another series. */
+static void read_expecting(const struct world *w, bool right)
+{
+    const enum prom_format format = w->options & OPENMETRICS ? PROM_OPENMETRICS : PROM_TEXT;
+    struct prom_parser *plain = prom_parser_new(format, w->page),
+                       *told = prom_parser_new(format, w->page);
+    struct prom_entry a, b;
+    struct bytes last = bytes_str("");
+    struct err err = {0};
+    int r;
+    need(plain && told);
+    do {
+        r = prom_parser_next(plain, &a, &err);
+        prom_parser_expect(told, !right ? last : r > 0 ? a.raw : bytes_str(""));
+        need(prom_parser_next(told, &b, &err) == r);
+        if (r > 0)
+            need_same(&a, &b);
+        if (r > 0 && a.kind == PROM_SAMPLE)
+            last = a.raw;
+    } while (r > 0);
+    prom_parser_free(plain);
+    prom_parser_free(told);
 }
 
 /* ---- what came out ---- */
@@ -169,6 +201,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                     .metadata = w.metadata,
                                     .trim_suffixes = data[0] & TRIM};
     scrapes(&w);
+    read_expecting(&w, true);
+    read_expecting(&w, false);
     prom_mapper_free(w.mapper);
     prom_metadata_free(w.metadata);
     buf_unref(exact);
