@@ -210,28 +210,18 @@ int ottl_truth_eval(const struct ottl_truth *t, struct ottl_env *env, bool *ret)
     return -EINVAL;
 }
 
-static int run(const struct ottl_program *p, struct ottl_env *env, bool *ret_ran)
+int ottl_statement_run(const struct ottl_statement *s, struct ottl_env *env, bool *ret_ran)
 {
+    const struct ottl_program *p = &s->program;
     struct ottl_value nothing;
     bool holds = true;
     int r = p->condition ? ottl_truth_eval(p->condition, env, &holds) : 0;
-    *ret_ran = r == 0 && holds;
-    return *ret_ran ? eval_call(p->editor, env, &nothing) : r;
-}
-
-int ottl_statement_run(const struct ottl_statement *s, struct ottl_env *env, bool *ret_ran)
-{
-    bool ran;
-    int r = run(&s->program, env, ret_ran ? ret_ran : &ran);
-    if (r == -EINVAL)
-        ottl_hide_values(env->err, s->program.text);
-    return r;
+    if (ret_ran)
+        *ret_ran = r == 0 && holds;
+    return r < 0 || !holds ? r : eval_call(p->editor, env, &nothing);
 }
 
 int ottl_condition_eval(const struct ottl_condition *c, struct ottl_env *env, bool *ret)
 {
-    int r = ottl_truth_eval(c->program.condition, env, ret);
-    if (r == -EINVAL)
-        ottl_hide_values(env->err, c->program.text);
-    return r;
+    return ottl_truth_eval(c->program.condition, env, ret);
 }

@@ -8,7 +8,7 @@
 
 void ottl_item_init(struct ottl_item *it, struct bytes msg, struct ottl_item_memory *mem)
 {
-    *it = (struct ottl_item){.msg = msg, .mem = mem};
+    *it = (struct ottl_item){.msg = msg.data ? msg : bytes_of("", 0), .mem = mem};
 }
 
 /* ---- reading ---- */
@@ -202,6 +202,7 @@ int ottl_item_set_list(struct ottl_item *it, uint32_t number, struct bytes list)
 {
     struct bytes copy;
     struct wire_field f;
+    list = list.data ? list : bytes_of("", 0);
     if (same_list(it, number, list))
         return 0;
     if (ottl_item_open(it) < 0 || keep(it, list, &copy) < 0)

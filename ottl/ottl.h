@@ -38,11 +38,11 @@ int ottl_infer_context(const struct bytes *statements, size_t nstatements, const
 struct bytes ottl_statement_text(const struct ottl_statement *s);
 struct bytes ottl_condition_text(const struct ottl_condition *c);
 
-/* Puts "…" in place of what an error of a run quotes, unless it is in the statement too: values of attributes are nobody's business.
- * The two below do it. */
-void ottl_hide_values(struct err *e, struct bytes statement);
 /* Runs the statement when its condition holds. 0; -EINVAL with env->err; -ENOMEM. `ret_ran` may be NULL. */
 int ottl_statement_run(const struct ottl_statement *s, struct ottl_env *env, bool *ret_ran);
 int ottl_condition_eval(const struct ottl_condition *c, struct ottl_env *env, bool *ret);
+/* Puts "…" in place of what the error of a run quotes, unless it is in the statement too: for logs and clients, who are not to see the
+ * values of attributes. */
+void ottl_hide_values(struct err *e, struct bytes statement);
 
 #endif

@@ -30,12 +30,12 @@ static int items_get(const struct ottl_path *p, struct ottl_env *env, struct ott
 static int set_list(struct ottl_env *env, struct ottl_item *it, uint32_t number, uint32_t other,
                     const char *go_type, const struct ottl_value *v)
 {
-    struct wire_reader r = wire_reader(v->bytes);
     struct wire_field f;
     if (v->kind == OTTL_NIL)
         return ottl_item_remove(it, number);
     bool right = v->kind == OTTL_ITEMS;
-    if (right && wire_next(&r, &f) > 0)
+    struct wire_reader r = wire_reader(right && v->items ? v->bytes : bytes_of("", 0));
+    if (wire_next(&r, &f) > 0)
         right = f.number == number || (other && f.number == other);
     return right ? ottl_item_set_list(it, number, v->bytes) : ottl_expects(env, go_type, v);
 }
@@ -193,8 +193,9 @@ static struct bytes packed(const struct ottl_path *p, const struct ottl_item *it
     uint32_t number = ottl_path_number(p, it), inside = row->inside[it->point];
     struct wire_field f;
     if (!ottl_item_find(it, inside ? inside : number, &f))
-        return bytes_of(NULL, 0);
-    return inside ? wire_bytes(f.bytes, number) : f.bytes;
+        return bytes_of("", 0);
+    struct bytes payload = inside ? wire_bytes(f.bytes, number) : f.bytes;
+    return payload.data ? payload : bytes_of("", 0);
 }
 
 /* Counts inside of exponential buckets are varints; the others have 64 bits. */

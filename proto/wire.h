@@ -22,7 +22,7 @@ struct wire_field {
 
 static inline struct wire_reader wire_reader(struct bytes b)
 {
-    return (struct wire_reader){b.data, b.data + b.len};
+    return (struct wire_reader){b.data, b.len ? b.data + b.len : b.data}; /* nothing may be NULL */
 }
 /* 1 = a field, 0 = the end, -EBADMSG = malformed. */
 int wire_next(struct wire_reader *r, struct wire_field *ret);

@@ -121,6 +121,7 @@ struct run {
 static int failed(struct run *run, struct ottl_env *env, bool statement, struct bytes text)
 {
     const char *what = statement ? "failed to execute statement" : "failed to eval condition";
+    ottl_hide_values(env->err, text);
     metric_add(run->t->errors, 1);
     if (run->group->error_mode == ERRORS_SILENT)
         return 0;

@@ -42,6 +42,20 @@ static void answer(const char *line, struct err *e)
     batch_unref(b);
 }
 
+/* Where the reference sends what is not UTF-8 (here "\\xc3"), we send U+FFFD. */
+static char *sendable(const char *want)
+{
+    _cleanup_buf_ struct buf *b = buf_new(0);
+    for (; *want; want++)
+        if (want[0] == '\\' && want[1] == 'x' && strlen(want) >= 4) {
+            buf_append_str(b, "\xef\xbf\xbd");
+            want += 3;
+        } else {
+            buf_putc(b, *want);
+        }
+    return strdup(buf_str(b));
+}
+
 static void test_recorded(void **state)
 {
     (void)state;
@@ -57,7 +71,8 @@ static void test_recorded(void **state)
         want[strcspn(want, "\n")] = 0;
         shown = buf_new(0);
         answer(line, &e);
-        if (strcmp(buf_str(shown), want) != 0) {
+        _cleanup_free_ char *good = line[0] == '@' ? sendable(want) : strdup(want);
+        if (strcmp(buf_str(shown), good) != 0) {
             print_error("%s\n  got  %s %s\n  want %s\n", line, buf_str(shown), e.text, want);
             wrong++;
         }
