@@ -138,7 +138,7 @@ static void test_pages(void **state)
 
 static void assert_address(const char *instance, const char *address, const char *port)
 {
-    char start[200], expected[200] = "";
+    char start[700], expected[200] = "";
     struct prom_page p;
     prom_page_open(&p);
     p.origin.instance = bytes_str(instance);
