@@ -225,8 +225,9 @@ struct run {
 };
 
 /* A condition that fails: whether the walk goes on. */
-static bool note_failure(struct run *run, const struct ottl_env *env)
+static bool note_failure(struct run *run, const struct ottl_condition *c, struct ottl_env *env)
 {
+    ottl_hide_values(env->err, ottl_condition_text(c));
     metric_add(run->filter->errors, 1);
     if (run->failures++ == 0)
         run->first = *env->err;
@@ -241,7 +242,7 @@ static enum ottl_visit visit(void *ctx, struct ottl_env *env)
         int r = ottl_condition_eval(run->group->conditions[i], env, &holds);
         if (r == -ENOMEM)
             return OTTL_NO_MEMORY;
-        if (r < 0 && !note_failure(run, env))
+        if (r < 0 && !note_failure(run, run->group->conditions[i], env))
             return OTTL_STOP;
         holds = r == 0 && holds;
     }
