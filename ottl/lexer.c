@@ -272,6 +272,21 @@ static size_t put_utf8(uint8_t *out, uint32_t c)
     return n;
 }
 
+/* The code point that an escape names: \x41, \101, \u00e9, \U0001f600; of the first two, too, it is
+ * a code point and no byte. */
+static int escaped_number(struct bytes s, uint32_t *ret, size_t *ret_read)
+{
+    if (number_digits(s, 3, 8, ret) == 0 && *ret < 256) {
+        *ret_read = 3;
+        return 0;
+    }
+    size_t n = s.data[0] == 'x' ? 2 : s.data[0] == 'u' ? 4 : s.data[0] == 'U' ? 8 : 0;
+    if (!n || number_digits(bytes_of(s.data + 1, s.len - 1), n, 16, ret) < 0)
+        return -EINVAL;
+    *ret_read = n + 1;
+    return *ret > 0x10ffff || (*ret >= 0xd800 && *ret < 0xe000) ? -EINVAL : 0;
+}
+
 /* `s` is what follows the backslash. The bytes written to `out`, at most 4, and those read;
  * -EINVAL. */
 static int unescape(struct bytes s, uint8_t *out, size_t *ret_read)
@@ -284,20 +299,7 @@ static int unescape(struct bytes s, uint8_t *out, size_t *ret_read)
             out[0] = (uint8_t)p[1];
             return 1;
         }
-    if (number_digits(s, 3, 8, &v) == 0 && v < 256) {
-        *ret_read = 3;
-        out[0] = (uint8_t)v;
-        return 1;
-    }
-    size_t n = s.data[0] == 'x' ? 2 : s.data[0] == 'u' ? 4 : s.data[0] == 'U' ? 8 : 0;
-    if (!n || number_digits(bytes_of(s.data + 1, s.len - 1), n, 16, &v) < 0)
-        return -EINVAL;
-    *ret_read = n + 1;
-    if (n == 2) {
-        out[0] = (uint8_t)v;
-        return 1;
-    }
-    if (v > 0x10ffff || (v >= 0xd800 && v < 0xe000))
+    if (escaped_number(s, &v, ret_read) < 0)
         return -EINVAL;
     return (int)put_utf8(out, v);
 }
@@ -334,8 +336,6 @@ int ottl_unquote(struct arena *a, const struct ottl_token *t, struct bytes *ret,
     if (!out)
         return -ENOMEM;
     for (size_t i = 0; i < in.len; i++) {
-        if (in.data[i] == '\n')
-            return ottl_syntax_error(reterr, t, "a string may not be broken over lines; write \\n");
         if (in.data[i] != '\\') {
             out[n++] = in.data[i];
             continue;

@@ -47,8 +47,8 @@ struct ottl_token {
  */
 int ottl_lex(struct arena *a, struct bytes text, const struct ottl_token **ret, struct err *reterr);
 /*
- * What a string token means: the escapes of Go (\n, \", \\, \x41, \101, \u00e9, \U0001f600 …). What is not UTF-8 then becomes U+FFFD, as
- * everywhere else in telemetry. 0, -EINVAL for an escape that does not exist or a line break, -ENOMEM.
+ * What a string token means: the escapes of Go (\n, \", \\, \x41, \101, \u00e9, \U0001f600 …). What is not UTF-8 becomes U+FFFD, as
+ * everywhere else in telemetry. 0, -EINVAL for an escape that does not exist, -ENOMEM.
  */
 int ottl_unquote(struct arena *a, const struct ottl_token *t, struct bytes *ret, struct err *reterr);
 /* Fills the text ("invalid syntax at 1:5 near `…`: " and what `fmt` says) and the column; -EINVAL. */
