@@ -8,7 +8,7 @@ columns. All rows go through one collector: a row is a statement of its own and 
 the resource attribute "case". Statements that are refused at the start are told
 apart by that number, by the line of a syntax error, or by halving the list until they stand alone.
 """
-import json, math, os, pathlib, re, socket, subprocess, sys, tempfile, time, urllib.request
+import json, math, os, pathlib, re, socket, subprocess, sys, tempfile, time, urllib.error, urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 COLUMNS = ["area", "input", "kind", "text", "expected", "motel", "reason"]
@@ -206,15 +206,18 @@ def free_port():
 
 
 def send(port, signal, request, process):
+    """As an OTLP client does: what may be tried again is tried again."""
     body = json.dumps(request).encode()
     while process.poll() is None:
         try:
-            urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/v1/{signal}", body, {"Content-Type": "application/json"}), timeout=60)
+            urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/v1/{signal}", body, {"Content-Type": "application/json"}), timeout=240)
             return
-        except (ConnectionError, urllib.error.URLError) as e:
-            if isinstance(e, urllib.error.HTTPError):
-                raise SystemExit(f"{signal}: {e.code} {e.read()}")
-            time.sleep(0.1)
+        except urllib.error.HTTPError as e:
+            if e.code not in (429, 502, 503, 504):
+                raise SystemExit(f"{signal}: {e.code} {e.read()}") from e
+        except (ConnectionError, urllib.error.URLError):
+            pass  # it does not listen yet
+        time.sleep(0.1)
     raise SystemExit(f"the collector has ended: {process.returncode}")
 
 
@@ -248,8 +251,8 @@ def errors(log):
     return found
 
 
-def run(binary, cases, where):
-    port = free_port()
+def run(binary, cases, where, port=None):
+    port = port or free_port()
     config, log = pathlib.Path(where) / "run.json", pathlib.Path(where) / "log"
     config.write_text(json.dumps(collector_config(cases, port, where)).replace("$", "$$"))
     with open(log, "wb") as sink:
