@@ -98,6 +98,20 @@ static void binder_warn(void *ctx, const char *text)
     config_warn(ctx, "%s", text);
 }
 
+static void unknown_section(struct settings_build *b, struct cfg_pos pos, const char *key)
+{
+    const char *near = cfg_suggest(key, top_keys);
+    if (strcmp(key, "telemetry") == 0)
+        cfg_error(b->errs, pos, key,
+                  "unknown section; a NeMo Gym config is given with --gym-config, and what a "
+                  "collector says of itself stands in service::telemetry");
+    else
+        cfg_error(b->errs, pos, key,
+                  "unknown section%s%s%s; a configuration has receivers, processors, connectors, "
+                  "exporters, extensions, service and motel",
+                  near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
 static void check_top_keys(struct settings_build *b)
 {
     const struct cfg_value *root = b->config->root;
@@ -106,13 +120,8 @@ static void check_top_keys(struct settings_build *b)
         bool known = false;
         for (const char *const *k = top_keys; *k; k++)
             known = known || strcmp(*k, key) == 0;
-        if (known)
-            continue;
-        const char *near = cfg_suggest(key, top_keys);
-        cfg_error(b->errs, root->key_pos[i], key,
-                  "unknown section%s%s%s; a configuration has receivers, processors, connectors, "
-                  "exporters, extensions, service and motel",
-                  near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+        if (!known)
+            unknown_section(b, root->key_pos[i], key);
     }
 }
 

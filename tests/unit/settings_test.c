@@ -103,6 +103,9 @@ static void test_refused(void **state)
         {GOOD "receiver: {}\n",
          "c.yaml:4:1: receiver: unknown section, did you mean \"receivers\"?; a configuration has "
          "receivers, processors, connectors, exporters, extensions, service and motel\n"},
+        {GOOD "telemetry: {enabled: true}\n",
+         "c.yaml:4:1: telemetry: unknown section; a NeMo Gym config is given with --gym-config, "
+         "and what a collector says of itself stands in service::telemetry\n"},
         {"receivers: {wire: , nosuch/1: }\nexporters: {sink: }\nservice: {pipelines: {traces: "
          "{receivers: [wire, nosuch/1], exporters: [sink]}}}\n",
          "c.yaml:1:21: receivers::nosuch/1: unknown type: \"nosuch\" for id: \"nosuch/1\" (valid "
