@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <wctype.h>
 
+#include "agent/base/digest.h"
 #include "agent/base/encode.h"
-#include "agent/base/md5.h"
 #include "agent/base/regex_replace.h"
 #include "proto/utf8.h"
 
@@ -226,7 +226,7 @@ static void hashmod(const struct rule *u, struct label_builder *b, struct bytes 
     uint8_t sum[MD5_BYTES];
     char digits[24];
     uint64_t number = 0;
-    md5(value, sum);
+    digest_md5(value, sum);
     for (int i = 8; i < MD5_BYTES; i++)
         number = number << 8 | sum[i];
     const size_t n = encode_uint(number % (uint64_t)u->config->modulus, digits);
