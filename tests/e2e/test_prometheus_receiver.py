@@ -9,7 +9,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from conftest import free_port, wait_until
+from conftest import wait_until
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -241,7 +241,7 @@ def test_up_and_down(start, target):
     redirected = target((301, {"Location": "/other"}, ""), page)
     cases["redirect"] = (redirected, "", 1)
     jobs = "".join(job(f"'{name}'", t.address, "scrape_timeout: " + ("4s" if up else "500ms") + (", " if more else "") + more) for name, (t, more, up) in cases.items())
-    jobs += job("refused", f"127.0.0.1:{free_port()}")
+    jobs += job("refused", "127.0.0.1:1")       # nobody listens there
     p = start(config(jobs, "    scrape_on_shutdown: false", scrape="4s"))
     names = [*cases, "refused"]
     wait_until(lambda: all(len(values(p, "up", n)) >= 2 for n in names), 120, "two scrapes of each")
