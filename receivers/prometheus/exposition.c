@@ -390,7 +390,6 @@ static int read_rest(struct prom_parser *p, struct prom_entry *e, struct err *re
     return r;
 }
 
-/* `start`: where the line begins. The reference counts blanks before a name to the name. */
 void prom_parser_expect(struct prom_parser *p, struct bytes raw)
 {
     /* What ends with a brace ends there whatever follows; a name alone might go on. */
@@ -403,6 +402,7 @@ static bool is_expected(const struct prom_parser *p, const uint8_t *start)
     return x.len && (size_t)(p->end - start) > x.len && memcmp(start, x.data, x.len) == 0;
 }
 
+/* `start`: where the line begins. The reference counts blanks before a name to the name. */
 static int read_sample(struct prom_parser *p, const uint8_t *start, struct prom_entry *e,
                        struct err *reterr)
 {
