@@ -61,7 +61,7 @@ static const char closing[] =
     "Files:\n"
     "  A path in the configuration counts from the directory in which motel was started. motel "
     "writes\n"
-    "  only where the configuration says (file exporter, storage, log output).\n"
+    "  only where the configuration says (file exporter, storage, log output, summary).\n"
     "\n"
     "Signals:\n"
     "  TERM, INT              stop: take no new data, deliver what is there, end. A second one "

@@ -30,7 +30,6 @@ const struct cfg_field motel_fields[] = {
     {.key = "summary",
      .kind = BIND_STRING,
      CFG_AT(struct motel_settings, summary),
-     .def = "",
      .help = "File for the summary of the run; none = no file. Without it summary.json beside the "
              "file of "
              "the first file exporter, if there is one."},
