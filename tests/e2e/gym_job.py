@@ -1,11 +1,8 @@
 """What a submitted NeMo Gym job gives to its collector: the rendered files of tests/golden/gym-config, as they are or moved to free ports."""
 import os
 import re
-import subprocess
 
-import pytest
-
-from conftest import MOTEL, ROOT, free_port
+from conftest import ROOT, free_port
 
 FOLDER = os.path.join(ROOT, "tests", "golden", "gym-config")
 NAMES = sorted(n[:-len(".collector.yaml")] for n in os.listdir(FOLDER) if n.endswith(".collector.yaml"))
@@ -24,19 +21,6 @@ def load(name, suffix=".collector.yaml"):
 def token_variable(text):
     """The variable that the file takes its ingest token from."""
     return re.search(r"Authorization: Bearer \$\{env:(\w+)\}", text).group(1)
-
-
-def missing_types(text):
-    """Component types of the file that the program does not have."""
-    known = set(re.findall(r"name: (\S+)", subprocess.run([MOTEL, "components"], capture_output=True, text=True, check=True).stdout))
-    used = set(re.findall(r"^  ([a-z_]+)(?:/\w+)?:", text, re.M)) - {"extensions", "telemetry", "pipelines"}
-    return sorted(used - known)
-
-
-def need_types(name):
-    missing = missing_types(load(name))
-    if missing:
-        pytest.skip(f"the program has no {', '.join(missing)}")
 
 
 def moved(text, folder, backend):

@@ -51,7 +51,6 @@ class Job:
     """A job that ran."""
 
     def __init__(self, name, folder, certificates, backend=True, code=0, scrapes=False):
-        gym_job.need_types(name)
         self.name, self.folder, config = name, folder, gym_job.load(name)
         script = gym_job.load(name, ".collector-part.sh")
         self.path = re.search(r"path: (/\S*)/otel/metrics\.jsonl", config).group(1)

@@ -100,7 +100,6 @@ def resource_values(message, signal_name, key):
 # ---------------------------------------------------------------- the files that Gym writes
 def run_job(start, sink, folder, name, token):
     """Runs the rendered file until each signal is at the backend; returns the program, stopped."""
-    gym_job.need_types(name)
     text = gym_job.load(name)
     config, ports = gym_job.moved(text, folder, sink.url)
     program = start(config, env={gym_job.token_variable(text): token, "SLURM_JOB_ID": gym_job.JOB_ID}, wait_ports=[int(ports["4318"])])
@@ -284,7 +283,6 @@ def run(*args, **env):
 
 @pytest.mark.parametrize("token", [TOKEN, "tok\"quo\\te's", "98765432109"])
 def test_listings_and_mistakes(tmp_path, token):
-    gym_job.need_types("b-no-scrape.gsm8k")
     text = gym_job.load("b-no-scrape.gsm8k")
     config, _ = gym_job.moved(text, tmp_path, "http://127.0.0.1:9")
     good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"

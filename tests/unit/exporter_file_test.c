@@ -533,7 +533,7 @@ static void limit_files(rlim_t bytes)
 static void test_full(void **state)
 {
     (void)state;
-    static int seen[100];
+    static int seen[400]; /* of 8000 bytes: less than what clients have to wait for */
     static const char *const formats[] = {"{path: x, flush_interval: 1ms}",
                                           "{path: x, rotation: , flush_interval: 1ms}"};
     for (size_t k = 0; k < ARRAY_SIZE(formats); k++) {
@@ -544,22 +544,25 @@ static void test_full(void **state)
         unlink("x");
         start(&r, formats[k]);
         limit_files(50000);
-        while (rig_offer(&r, record(taken, 8000, "a", "b"), &out) == VERDICT_OK)
-            assert_true(++taken < 100);
+        while (rig_offer(&r, record(taken, 8000, "a", "b"), &out) == VERDICT_OK) {
+            assert_true(++taken < 399);
+            if (taken > 20) /* the writer needs a moment to see it */
+                nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+        }
         assert_non_null(strstr(out.message, "cannot write to \"x\": File too large"));
         struct stat st;
         stat("x", &st);
         assert_true(st.st_size < 50000 && st.st_size % 8000 < 2000); /* whole lines only */
-        int before = lines("x", seen, 100);
+        int before = lines("x", seen, 400);
         assert_true(before >= 5 && before < taken + 1);
         limit_files(RLIM_INFINITY);
         assert_soon(({
-            enum verdict v = rig_offer(&r, record(99, 10, "a", "b"), NULL);
+            enum verdict v = rig_offer(&r, record(399, 10, "a", "b"), NULL);
             v == VERDICT_OK;
         }));
         stop(&r);
         memset(seen, 0, sizeof(seen));
-        lines("x", seen, 100);
+        lines("x", seen, 400);
         for (int i = 0; i < taken; i++)
             assert_int_equal(seen[i], 1);
     }
