@@ -113,6 +113,12 @@ static int visit_exemplars(struct walk *w, struct ottl_item *point)
     return visit_children(w, point, numbers[point->point], OTTL_EXEMPLAR, OTTL_POINT_NUMBER, &t);
 }
 
+/* Whether nothing is left below a level, or below a metric that has data. */
+static bool left_empty(const struct walk *w, uint32_t kept, uint32_t dropped)
+{
+    return kept == 0 && (dropped > 0 || w->w->drop_empty);
+}
+
 static int visit_points(struct walk *w, struct ottl_item *metric, bool *ret_drop)
 {
     struct ottl_item *data;
@@ -122,7 +128,7 @@ static int visit_points(struct walk *w, struct ottl_item *metric, bool *ret_drop
         return r;
     enum ottl_point point = ottl_metric_point(metric->data_number);
     r = visit_children(w, data, DATA_POINTS, OTTL_DATAPOINT, point, &t);
-    *ret_drop = t.dropped > 0 && t.kept == 0;
+    *ret_drop = left_empty(w, t.kept, t.dropped);
     return r;
 }
 
@@ -280,7 +286,7 @@ static int compose(struct walk *w, struct level *l, struct level *parent)
 static int level_close(struct walk *w, unsigned i, bool drop)
 {
     struct level *l = &w->levels[i], *parent = &w->levels[i - 1];
-    bool gone = drop || (l->dropped && !l->kept);
+    bool gone = drop || left_empty(w, l->kept, l->dropped);
     parent->dropped += gone;
     parent->kept += !gone;
     if (gone)
@@ -337,13 +343,23 @@ static int walk_records(struct walk *w, struct level *l)
     return r < 0 ? r : walk_added(w, l);
 }
 
+/* Visits a resource or scope itself. */
+static int visit_head(struct walk *w, struct level *l, bool *ret_drop)
+{
+    struct wire_reader reader = wire_reader(l->field.bytes);
+    struct wire_field f;
+    while (w->w->drop_empty && wire_next(&reader, &f) > 0)
+        l->kept += f.number == ENTRY_ITEMS;
+    return visit(w, ret_drop);
+}
+
 static int walk_scope(struct walk *w, const struct wire_field *f)
 {
     struct level *l = &w->levels[SCOPE_ENTRY];
     bool drop = false;
     level_init(w, SCOPE_ENTRY, f);
     w->env.items[OTTL_SCOPE] = &l->item;
-    int r = w->w->context == OTTL_SCOPE ? visit(w, &drop) : walk_records(w, l);
+    int r = w->w->context == OTTL_SCOPE ? visit_head(w, l, &drop) : walk_records(w, l);
     w->env.items[OTTL_SCOPE] = NULL;
     return r < 0 ? r : level_close(w, SCOPE_ENTRY, drop);
 }
@@ -365,7 +381,7 @@ static int walk_resource(struct walk *w, const struct wire_field *f)
     bool drop = false;
     level_init(w, ENTRY, f);
     w->env.items[OTTL_RESOURCE] = &l->item;
-    int r = w->w->context == OTTL_RESOURCE ? visit(w, &drop) : walk_scopes(w, l);
+    int r = w->w->context == OTTL_RESOURCE ? visit_head(w, l, &drop) : walk_scopes(w, l);
     w->env.items[OTTL_RESOURCE] = NULL;
     if (r == 0)
         r = level_close(w, ENTRY, drop);
@@ -385,7 +401,7 @@ static int walk_segment(struct walk *w, struct buf *seg, struct buf **ret)
     while (r == 0 && wire_next(&reader, &f) > 0)
         if (f.number == OTLP_ENTRIES)
             r = walk_resource(w, &f);
-    if (r < 0 || (l->dropped && !l->kept))
+    if (r < 0 || left_empty(w, l->kept, l->dropped))
         return r;
     if (!l->open) {
         *ret = buf_ref(seg);

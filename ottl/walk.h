@@ -11,6 +11,7 @@ struct ottl_walk {
      * metric, events from their span); scopes, metrics and resources left empty by that go too. */
     enum ottl_visit (*visit)(void *ctx, struct ottl_env *env);
     void *ctx;
+    bool drop_empty; /* also what came with nothing in it goes: of what stands above the visited items, and of these themselves a resource or scope */
 };
 /*
  * Nothing changed: *ret is a reference of `in`. All dropped: *ret has 0 records. A context that the signal does not have visits nothing.

@@ -173,12 +173,21 @@ static int rewrite_entry(struct rewrite *w, unsigned i, const struct wire_field 
     return r;
 }
 
+/* The whole message of level `i` goes: nothing of it was written. */
+static int drop_level(struct rewrite *w, unsigned i)
+{
+    w->places[i].dropped = 1;
+    return apply(w, i - 1, &w->places[i].field, EDIT_DROP, NULL);
+}
+
 /* After the last field: the tail, the length, and the parent goes on behind the message. */
 static int close_level(struct rewrite *w, unsigned i)
 {
     struct place *l = &w->places[i];
+    bool came_empty = i > 0 && w->rw->drop_empty && w->rw->record && !l->kept && !l->dropped;
     if (!l->open)
-        return 0;
+        return came_empty ? drop_level(w, i) : 0;
+    l->dropped += came_empty;
     int r = 0;
     if (l->dropped && !l->kept) {
         buf_truncate(w->out, l->at);
@@ -190,13 +199,6 @@ static int close_level(struct rewrite *w, unsigned i)
     if (i > 0)
         w->places[i - 1].pending = field_end(&l->field);
     return r;
-}
-
-/* The whole message of level `i` goes: nothing of it was written. */
-static int drop_level(struct rewrite *w, unsigned i)
-{
-    w->places[i].dropped = 1;
-    return apply(w, i - 1, &w->places[i].field, EDIT_DROP, NULL);
 }
 
 static bool anything_below(const struct rewrite *w, unsigned i)

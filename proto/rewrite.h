@@ -17,6 +17,7 @@ struct otlp_rewriter {
     enum edit (*scope)(void *ctx, struct bytes resource, struct bytes scope, struct buf *out);
     enum edit (*record)(void *ctx, struct bytes resource, struct bytes scope, struct bytes record, struct buf *out);
     void *ctx;
+    bool drop_empty; /* scopes and resources that came without a record go, too; only with `record` */
 };
 /* Nothing changed: *ret is a reference of `in` (segments untouched are shared). All dropped: *ret has 0 records and no
  * segments. 0 or -ENOMEM. */

@@ -254,7 +254,8 @@ static int run_group(struct filter *f, const struct filter_group *g, struct batc
                      struct err *reterr)
 {
     struct run run = {.filter = f, .group = g};
-    const struct ottl_walk walk = {.context = g->context, .visit = visit, .ctx = &run};
+    const struct ottl_walk walk = {
+        .context = g->context, .visit = visit, .ctx = &run, .drop_empty = true};
     struct batch *out = NULL;
     int r = ottl_walk(&walk, *b, &out, reterr);
     if (run.failures && g->errors == FILTER_IGNORE)
@@ -282,7 +283,7 @@ static enum edit match(void *ctx, struct bytes resource, struct bytes scope, str
 
 static int run_match(struct filter *f, struct batch **b)
 {
-    const struct otlp_rewriter rw = {.record = match, .ctx = f};
+    const struct otlp_rewriter rw = {.record = match, .ctx = f, .drop_empty = true};
     struct batch *out = NULL;
     int r = otlp_rewrite(&rw, *b, &out);
     if (r < 0)
@@ -318,7 +319,7 @@ static enum verdict filter_consume(struct component *c, struct batch *b, struct 
         return refuse(f, s, r, &e, ack);
     }
     metric_add(f->filtered, (int64_t)before - b->records);
-    if (b->records > 0 || before == 0)
+    if (b->records > 0 || (before == 0 && b->nsegs > 0))
         return component_emit(c, b, ack);
     batch_unref(b);
     ack->now = (struct outcome){0};

@@ -89,6 +89,57 @@ static void test_counts(void **state)
     assert_int_equal(filtered, 2);
 }
 
+#define NOTHING_IN_THEM                                                                            \
+    "{\"resource\":{\"attributes\":[{\"key\":\"no "                                                \
+    "scope\"}]}},{\"scopeSpans\":[{\"scope\":{\"name\":"                                           \
+    "\"no span\"}}]}"
+#define SOME_EMPTY                                                                                 \
+    "{\"resourceSpans\":[" NOTHING_IN_THEM                                                         \
+    ",{\"scopeSpans\":[{\"scope\":{\"name\":\"no span\"}},{\"spans\":[{\"name\":\"a\"}]}]}]}"
+
+/* What came with nothing in it goes where it is looked into, even if no condition holds. */
+static void test_empty_entries(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *yaml;
+        bool resource_stays, scope_stays; /* the one without scopes, the one without spans */
+    } cases[] = {{"trace_conditions: ['span.name == \"x\"']", false, false},
+                 {"trace_conditions: ['spanevent.name == \"x\"']", false, false},
+                 {"trace_conditions: ['scope.name == \"x\"']", false, false},
+                 {"trace_conditions: ['resource.attributes[\"x\"] == 1']", false, true},
+                 {"traces: {span: ['name == \"x\"']}", false, false},
+                 {"traces: {resource: ['attributes[\"x\"] == 1']}", false, true},
+                 {"spans: {exclude: {match_type: strict, span_names: [x]}}", false, false},
+                 {"metric_conditions: ['metric.name == \"x\"']", true, true}};
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_buf_ struct buf *some = buf_new(0), *none = buf_new(0);
+        int64_t filtered;
+        run(SIGNAL_TRACES, cases[i].yaml, SOME_EMPTY, some, &filtered);
+        assert_int_equal(filtered, 0);
+        assert_non_null(strstr(buf_str(some), "\"name\":\"a\""));
+        if (cases[i].resource_stays != !!strstr(buf_str(some), "no scope") ||
+            cases[i].scope_stays != !!strstr(buf_str(some), "no span"))
+            fail_msg("%s: %s", cases[i].yaml, buf_str(some));
+        run(SIGNAL_TRACES, cases[i].yaml, "{\"resourceSpans\":[" NOTHING_IN_THEM "]}", none,
+            &filtered);
+        assert_int_equal(none->len > 0, cases[i].scope_stays);
+    }
+}
+
+static void test_metrics_without_points(void **state)
+{
+    (void)state;
+    _cleanup_buf_ struct buf *out = buf_new(0);
+    int64_t filtered;
+    run(SIGNAL_METRICS, "metric_conditions: ['datapoint.attributes[\"x\"] == 1']",
+        "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{\"name\":\"no data\"},{\"name\":"
+        "\"no points\",\"gauge\":{}}]}]}]}",
+        out, &filtered);
+    assert_non_null(strstr(buf_str(out), "no data"));
+    assert_null(strstr(buf_str(out), "no points"));
+}
+
 static void test_error_modes(void **state)
 {
     (void)state;
@@ -177,6 +228,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases),
         cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_empty_entries),
+        cmocka_unit_test(test_metrics_without_points),
         cmocka_unit_test(test_error_modes),
         cmocka_unit_test(test_a_group_has_its_own_error_mode),
         cmocka_unit_test(test_nothing_dropped_gives_the_same_batch),
