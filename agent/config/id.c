@@ -85,7 +85,7 @@ static bool is_ascii_name(unsigned char c)
 
 static bool is_name(const char *name, size_t len)
 {
-    const unsigned char *p = (const unsigned char *)name, *end = p + len;
+    const unsigned char *p = (const unsigned char *)name, *end = name ? p + len : p;
     while (p < end) {
         uint32_t c;
         size_t n = *p < 0x80 ? is_ascii_name(*p) : cfg_decode_utf8(p, (size_t)(end - p), &c);

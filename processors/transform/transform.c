@@ -8,6 +8,7 @@
 #include "agent/pipeline/host.h"
 #include "ottl/walk.h"
 #include "processors/transform/groups.h"
+#include "proto/status.h"
 
 struct transform_config {
     const char *error_mode;
@@ -231,7 +232,9 @@ static enum verdict transform_consume(struct component *c, struct batch *b, stru
     char what[64];
     snprintf(what, sizeof(what), "failed processing %s", signal_name(s));
     log_error(&t->base.logger, what, LOG_STR("error", e.text));
-    return ack_answer(ack, VERDICT_RETRY, 0, "%s", e.text);
+    /* The client is told what the reference tells it; for who holds the data, another try is no
+     * use. */
+    return ack_answer(ack, VERDICT_REJECT, RPC_UNAVAILABLE, "%s", e.text);
 }
 
 static const struct cfg_field fields[] = {

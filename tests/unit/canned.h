@@ -63,7 +63,7 @@ static inline const char *canned_next(struct canned *s, const char *request, siz
 
 static inline void canned_serve(struct canned *s, int fd)
 {
-    static char request[300000];
+    static _Thread_local char request[300000];
     for (size_t n; (n = canned_read(fd, request, sizeof(request))) > 0;) {
         const char *answer = canned_next(s, request, n);
         size_t len = strlen(answer), after = strlen(CANNED_CLOSE_AFTER);

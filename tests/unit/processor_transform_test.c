@@ -134,7 +134,9 @@ static void test_propagate(void **state)
         struct rig r = {0};
         struct outcome out;
         rig_make(&r, &processor_transform, "transform", SIGNAL_LOGS, 1, modes[i].yaml);
-        assert_int_equal(rig_offer(&r, batch_of(SIGNAL_LOGS, LOGS(LOG("a"))), &out), VERDICT_RETRY);
+        assert_int_equal(rig_offer(&r, batch_of(SIGNAL_LOGS, LOGS(LOG("a"))), &out),
+                         VERDICT_REJECT);
+        assert_int_equal(out.status, 14); /* UNAVAILABLE */
         assert_string_equal(out.message, modes[i].message);
         assert_int_equal(r.sinks[0].ntaken, 0);
         rig_done(&r);
