@@ -334,28 +334,41 @@ static bool is_word(struct bytes b, const char *word)
     return b.len == strlen(word) && strncasecmp((const char *)b.data, word, b.len) == 0;
 }
 
-static int put_exemplar_label(struct buf *out, const struct prom_label *l)
+struct exemplar_ids {
+    uint8_t trace[16], span[8];
+    bool has_trace, has_span;
+};
+
+/* Of several ids, which labels in other case or given twice can make, the last one counts. */
+static int put_exemplar_label(struct buf *out, const struct prom_label *l, struct exemplar_ids *ids)
 {
     const bool trace = is_word(l->name, "trace_id"), span = is_word(l->name, "span_id");
-    const size_t n = trace ? 16 : 8;
     uint8_t id[16];
     if ((trace || span) && l->value.len == 0)
         return 0;
-    if ((trace || span) && read_id(l->value, n, id))
-        return wire_put_bytes(out, trace ? EXEMPLAR_TRACE_ID : EXEMPLAR_SPAN_ID, bytes_of(id, n));
-    return map_put_attribute(out, EXEMPLAR_ATTRIBUTES, l->name, l->value);
+    if ((!trace && !span) || !read_id(l->value, trace ? 16 : 8, id))
+        return map_put_attribute(out, EXEMPLAR_ATTRIBUTES, l->name, l->value);
+    memcpy(trace ? ids->trace : ids->span, id, trace ? 16 : 8);
+    ids->has_trace |= trace;
+    ids->has_span |= span;
+    return 0;
 }
 
 static int add_exemplar(struct prom_mapper *m, struct point *p, const struct prom_sample *s)
 {
     const struct prom_exemplar *e = s->exemplar;
     const int64_t ms = e->has_time ? e->time_ms : s->time_ms;
+    struct exemplar_ids ids = {.has_trace = false};
     buf_truncate(m->scratch, 0);
     int r = wire_put_fixed64(m->scratch, EXEMPLAR_TIME, (uint64_t)ms * 1000000);
     if (r == 0)
         r = wire_put_double(m->scratch, EXEMPLAR_AS_DOUBLE, e->value);
     for (size_t i = 0; r == 0 && i < e->labels.n; i++)
-        r = put_exemplar_label(m->scratch, &e->labels.items[i]);
+        r = put_exemplar_label(m->scratch, &e->labels.items[i], &ids);
+    if (r == 0 && ids.has_span)
+        r = wire_put_bytes(m->scratch, EXEMPLAR_SPAN_ID, bytes_of(ids.span, sizeof(ids.span)));
+    if (r == 0 && ids.has_trace)
+        r = wire_put_bytes(m->scratch, EXEMPLAR_TRACE_ID, bytes_of(ids.trace, sizeof(ids.trace)));
     struct kept_exemplar *kept = r == 0 ? arena_calloc(m->arena, sizeof(*kept)) : NULL;
     if (!kept || !mapper_keep(m, buf_bytes(m->scratch), &kept->message))
         return -ENOMEM;
