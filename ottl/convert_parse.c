@@ -113,7 +113,7 @@ static struct bytes trim_space(struct bytes s)
     return s;
 }
 
-static int put_pair(struct ottl_env *env, struct ottl_map *m, struct bytes pair,
+static int put_pair(struct ottl_env *env, struct ottl_index *x, struct bytes pair,
                     struct bytes delimiter)
 {
     const uint8_t *p = memmem(pair.data, pair.len, delimiter.data, delimiter.len);
@@ -125,7 +125,11 @@ static int put_pair(struct ottl_env *env, struct ottl_map *m, struct bytes pair,
     size_t at = (size_t)(p - pair.data), behind = at + delimiter.len;
     struct bytes key = trim_space(bytes_of(pair.data, at));
     struct bytes value = trim_space(bytes_of(pair.data + behind, pair.len - behind));
-    return ottl_map_put(env->arena, m, key, ottl_string(value));
+    struct ottl_value *there = ottl_index_find(x, key);
+    if (!there)
+        return ottl_index_append(x, key, ottl_string(value));
+    *there = ottl_string(value);
+    return 0;
 }
 
 /* One pair of those in `rest`, up to the delimiter outside of quotes. The quotes are left out:
@@ -169,7 +173,8 @@ OTTL_FN(parse_key_value)
         return r;
     struct ottl_map *m = ottl_map_new(env->arena);
     uint8_t *out = arena_alloc(env->arena, s.len);
-    if (!m || !out)
+    struct ottl_index x;
+    if (!m || !out || ottl_index_init(&x, env->arena, m) < 0)
         return -ENOMEM;
     struct bytes rest = s;
     while (r == 0 && next_pair(&rest, ottl_fn_literal(c, 2, " "), out, &pair, &quote)) {
@@ -179,7 +184,7 @@ OTTL_FN(parse_key_value)
                 "splitting source \"%.*s\" into pairs failed: never reached the end of a "
                 "quoted value",
                 (int)s.len, s.data);
-        r = put_pair(env, m, pair, delimiter);
+        r = put_pair(env, &x, pair, delimiter);
         out += pair.len;
     }
     *ret = ottl_map_value(m);

@@ -202,27 +202,29 @@ OTTL_PREPARE(merge_maps)
                    (int)s.len, s.data);
 }
 
-static int merge_entry(struct arena *a, struct ottl_map *m, const struct ottl_entry *e,
-                       struct bytes strategy)
+static int merge_entry(struct ottl_index *x, const struct ottl_entry *e, struct bytes strategy)
 {
-    struct ottl_value *there = ottl_map_find(m, e->key);
+    struct ottl_value *there = ottl_index_find(x, e->key);
     if (there && !bytes_eq_str(strategy, "insert"))
         *there = e->value;
     if (!there && !bytes_eq_str(strategy, "update"))
-        return ottl_map_append(a, m, e->key, e->value);
+        return ottl_index_append(x, e->key, e->value);
     return 0;
 }
 
 OTTL_FN(merge_maps)
 {
     struct ottl_map *m = NULL;
+    struct ottl_index x;
     struct ottl_value from;
     (void)ret;
     int r = read_target(c, env, &m);
     if (r == 0)
         r = ottl_arg_value(c, 1, env, &from);
+    if (r == 0)
+        r = ottl_index_init(&x, env->arena, m);
     for (size_t i = 0; r == 0 && i < from.map->n; i++)
-        r = merge_entry(env->arena, m, &from.map->items[i], c->args[2].literal.bytes);
+        r = merge_entry(&x, &from.map->items[i], c->args[2].literal.bytes);
     return r < 0 ? r : write_back(c, env, m);
 }
 

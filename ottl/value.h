@@ -73,6 +73,17 @@ int ottl_map_append(struct arena *a, struct ottl_map *m, struct bytes key, struc
 /* Removes the first of that name; the last entry takes its place, as in the reference. False when there is none. */
 bool ottl_map_remove(struct ottl_map *m, struct bytes key);
 
+/* A table over the keys of a map, in `arena`, for who looks for many. Until it is left the map is changed through it only. */
+struct ottl_index {
+    struct arena *arena;
+    struct ottl_map *map;
+    uint32_t *slots;
+    size_t size;
+};
+int ottl_index_init(struct ottl_index *x, struct arena *a, struct ottl_map *m);          /* 0 or -ENOMEM */
+struct ottl_value *ottl_index_find(const struct ottl_index *x, struct bytes key);        /* NULL when absent; the first of that name */
+int ottl_index_append(struct ottl_index *x, struct bytes key, struct ottl_value v);      /* a key that is absent; 0 or -ENOMEM */
+
 /* A deep copy in `a`. 0 or -ENOMEM. */
 int ottl_value_copy(struct arena *a, const struct ottl_value *v, struct ottl_value *ret);
 /* From and to the bytes of an AnyValue (checked). The strings of the tree point into `any`. TIME, DURATION, ids and ITEMS are

@@ -61,8 +61,9 @@ bool cfg_key_holds_secrets(const char *key)
     normalize(key, word, sizeof(word));
     if (is_about(word))
         return false;
-    return strcmp(word, "headers") == 0 || has_any(word, words) ||
-           (strstr(word, "auth") && !strstr(word, "authority")) || cfg_key_is_credential(key);
+    return strcmp(word, "headers") == 0 || strcmp(word, "http_headers") == 0 ||
+           has_any(word, words) || (strstr(word, "auth") && !strstr(word, "authority")) ||
+           cfg_key_is_credential(key);
 }
 
 void cfg_note_url(const char *text)

@@ -77,6 +77,34 @@ static void assert_text(struct arena *a, struct ottl_value v, const char *want)
         fail_msg("got %.*s, want %s", (int)text.len, text.data, want);
 }
 
+/* More keys than the first table holds, with doubles as they come on the wire. */
+static void test_index(void **state)
+{
+    (void)state;
+    _cleanup_(arena_freep) struct arena *a = arena_new(0);
+    struct ottl_map *m = ottl_map_new(a);
+    struct ottl_index x;
+    assert_int_equal(ottl_map_append(a, m, bytes_str("k7"), ottl_int(-1)), 0);
+    assert_int_equal(ottl_map_append(a, m, bytes_str("k7"), ottl_int(-2)), 0);
+    assert_int_equal(ottl_map_append(a, m, bytes_str(""), ottl_int(-3)), 0);
+    assert_int_equal(ottl_index_init(&x, a, m), 0);
+    for (int i = 0; i < 2000; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "k%d", i);
+        const char *kept = arena_strndup(a, key, strlen(key));
+        const struct ottl_value *there = ottl_index_find(&x, bytes_str(key));
+        assert_int_equal(there != NULL, i == 7);
+        if (!there)
+            assert_int_equal(ottl_index_append(&x, bytes_str(kept), ottl_int(i)), 0);
+    }
+    assert_int_equal(m->n, 2002);
+    for (size_t i = 3; i < m->n; i++)
+        assert_ptr_equal(ottl_index_find(&x, m->items[i].key), &m->items[i].value);
+    assert_int_equal(ottl_index_find(&x, bytes_str("k7"))->i, -1);
+    assert_int_equal(ottl_index_find(&x, bytes_str(""))->i, -3);
+    assert_null(ottl_index_find(&x, bytes_str("k2000")));
+}
+
 static void test_texts(void **state)
 {
     (void)state;
@@ -289,12 +317,12 @@ static void test_civil(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_map),           cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_json_texts),    cmocka_unit_test(test_no_text),
-        cmocka_unit_test(test_compare),       cmocka_unit_test(test_compare_nil),
-        cmocka_unit_test(test_compare_trees), cmocka_unit_test(test_wire),
-        cmocka_unit_test(test_wire_refused),  cmocka_unit_test(test_copy),
-        cmocka_unit_test(test_civil),
+        cmocka_unit_test(test_map),         cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_index),       cmocka_unit_test(test_json_texts),
+        cmocka_unit_test(test_no_text),     cmocka_unit_test(test_compare),
+        cmocka_unit_test(test_compare_nil), cmocka_unit_test(test_compare_trees),
+        cmocka_unit_test(test_wire),        cmocka_unit_test(test_wire_refused),
+        cmocka_unit_test(test_copy),        cmocka_unit_test(test_civil),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
