@@ -78,6 +78,21 @@ const struct cfg_value *cfg_find(const struct cfg_value *v, const char *path, bo
     return v;
 }
 
+static bool any_secret(const struct cfg_value *v)
+{
+    bool found = v->secret;
+    for (size_t i = 0; !found && i < v->n; i++)
+        found = any_secret(v->items[i]);
+    return found;
+}
+
+bool cfg_item_secret(const struct cfg_value *list, size_t i, const char *path)
+{
+    bool exact;
+    const struct cfg_value *v = list && i < list->n ? cfg_find(list->items[i], path, &exact) : NULL;
+    return v && any_secret(v);
+}
+
 struct cfg_value *cfg_new(struct arena *a, enum cfg_type type, struct cfg_pos pos)
 {
     struct cfg_value *v = arena_calloc(a, sizeof(*v));

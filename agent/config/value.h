@@ -40,6 +40,8 @@ struct cfg_value {
 const struct cfg_value *cfg_get(const struct cfg_value *v, const char *key);
 /* The value at "a::b[2]::c" below `v`; the deepest one there is when *ret_exact is false. */
 const struct cfg_value *cfg_find(const struct cfg_value *v, const char *path, bool *ret_exact);
+/* Whether the value at `path` below element `i` of a list ("" = itself), or a part of it, came from a variable. */
+bool cfg_item_secret(const struct cfg_value *list, size_t i, const char *path);
 const char *cfg_type_name(enum cfg_type t); /* "int", "string", "map" … as error texts say it */
 
 #endif

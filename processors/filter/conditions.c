@@ -40,13 +40,31 @@ struct place {
     const char *key;
     size_t index;
     struct err *err;
+    const struct cfg_value *list;
 };
+
+/* Of a text that holds the value of a variable, which may be a secret, only the place is told. */
+static void hide_variable(struct err *e)
+{
+    char column[32] = "";
+    if (e->column > 0)
+        snprintf(column, sizeof(column), " (column %d)", e->column);
+    err_set(e, -EINVAL,
+            "unable to parse OTTL: a mistake in a text that holds the value of a variable and is "
+            "not shown%s",
+            column);
+}
 
 /* Puts the place into the error; `member`: the list in the item that element `i` is of, or NULL. */
 static int locate(const struct place *at, const char *member, size_t i)
 {
     struct err *e = at->err;
-    if (e->column > 0) {
+    char inside[64] = "";
+    if (member)
+        snprintf(inside, sizeof(inside), "%s[%zu]", member, i);
+    if (cfg_item_secret(at->list, at->index, inside))
+        hide_variable(e);
+    else if (e->column > 0) {
         const int column = e->column;
         char text[sizeof(e->text)];
         snprintf(text, sizeof(text), "%s", e->text);
@@ -181,7 +199,7 @@ int filter_groups_add(struct filter_groups *g, const struct cfg_list *list, cons
                       enum signal s, enum filter_errors def, struct err *reterr)
 {
     const struct filter_item *items = list->items;
-    struct place at = {key, 0, reterr};
+    struct place at = {key, 0, reterr, list->value};
     int r = check_style(&at, list);
     for (at.index = 0; r == 0 && at.index < list->n; at.index++)
         r = add_item(g, &at, &items[at.index], s, def);
@@ -192,7 +210,7 @@ int filter_groups_add_list(struct filter_groups *g, const struct cfg_list *list,
                            enum ottl_context context, enum filter_errors errors, struct err *reterr)
 {
     const char *const *texts = list->items;
-    struct place at = {key, 0, reterr};
+    struct place at = {key, 0, reterr, list->value};
     const struct ottl_dialect d = {
         .context = (int)context, .allowed = ottl_context_reach(context), .functions = tables};
     if (list->n == 0)

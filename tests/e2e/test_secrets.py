@@ -301,6 +301,31 @@ def test_listings_and_mistakes(tmp_path, token):
     assert re.search(r"Authorization: ['\"]?\[REDACTED\]", shown[1][1])
 
 
+def test_a_statement_that_is_wrong(tmp_path):
+    """Of a statement that holds the value of a variable no part is shown, only its place."""
+    bad = tmp_path / "bad.yaml"
+    frame = """
+receivers: {nop: }
+exporters: {nop: }
+processors:
+  transform: {trace_statements: [%s]}
+  filter: {trace_conditions: [%s]}
+service: {pipelines: {traces: {receivers: [nop], processors: [transform, filter], exporters: [nop]}}}
+"""
+    ok, wrong = "set(span.name, \"${env:T}\")", "set(span.nam, \"${env:T}\")"
+    for statements, conditions, place in [
+            (f"'{wrong}'", "", "transform::trace_statements[0]"),
+            ("{context: span, statements: ['%s', 'set(nam, \"${env:T}\")']}" % ok.replace("span.", ""), "", "transform::trace_statements[0]::statements[1]"),
+            ("{conditions: ['\"${env:T}\" == 1'], statements: []}", "", "transform::trace_statements[0]"),
+            (f"'{ok}'", "'span.nam == \"${env:T}\"'", "filter::trace_conditions[0]"),
+            ("", "{context: span, conditions: ['name == \"${env:T}\" x']}", "filter::trace_conditions[0]::conditions[0]")]:
+        bad.write_text(frame % (statements, conditions), encoding="utf-8")
+        code, out = run("validate", "--config", str(bad), T="hush-hush-1")
+        assert code == 1 and place in out and "hush" not in out and "the value of a variable" in out, out
+    bad.write_text(frame % ("'set(span.nam, 1)', 'set(span.name, \"${env:T}\")'", ""), encoding="utf-8")
+    assert "set(span.nam, 1)" in run("validate", "--config", str(bad), T="hush-hush-1")[1]
+
+
 def test_a_password_in_a_replay(tmp_path, http_sink):
     """It authenticates, and neither the state file nor the words at the end show it."""
     sink, state, data = http_sink(), tmp_path / "state.json", tmp_path / "in.jsonl"
