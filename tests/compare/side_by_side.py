@@ -37,7 +37,8 @@ ACCEPTED = {
     "times within the run": "both programs read the clock: scrape times, span_metrics times and observed times are one word when they are of this run",
     "scrape_duration_seconds": "its value is how long the request took",
     "number of scrapes and flushes": "the programs start and stop some milliseconds apart; a scrape or flush more or less that says the same is no difference. "
-                                     "Of each series of span_metrics the first and the last value are compared; motel also flushes at the stop",
+                                     "Of each series of span_metrics the last value, of its calls the first one too, and the exemplars of all flushes together are compared; "
+                                     "motel also flushes at the stop",
     "secrets in files": "motel writes tokens from the environment as [REDACTED]; on the wire both send them",
     "text of a refusal": "motel names the place in the request; the status is compared",
     "keyStrindex, stringValueStrindex (transform)": "fields of the profiles signal alone; where transform writes attributes anew, motel writes those of the other signals",
@@ -335,7 +336,7 @@ def span_metrics():
   span_metrics:
     metrics_flush_interval: 500ms
     dimensions: [{name: i}, {name: http.method, default: none}, {name: telemetry.sdk.language}]
-    exemplars: {enabled: true, max_per_data_point: 5}
+    exemplars: {enabled: true, max_per_data_point: 1000}
     histogram: {unit: s, exponential: {max_size: 40}}
     events: {enabled: true, dimensions: [{name: x}, {name: exception.type}]}
 service:
@@ -454,14 +455,16 @@ def summary(messages, case, first_ns, last_ns):
         for parts in points(signal, message):
             flushed, series, value = comparable(*(without(x, case.ignored, first_ns, last_ns) for x in parts))
             if flushed:
-                first.setdefault(series, value)
-                last[series] = value
+                point = json.loads(value) or {}
+                found.update({f"exemplar {series} {json.dumps(e, sort_keys=True)}" for e in point.pop("exemplars", ())} - found.keys())
+                last[series] = json.dumps(point, sort_keys=True)
+                first.setdefault(series, last[series])
             else:
                 found[f"{signal} {series} {value}"] += 1
     if case.scraped:            # how often the pages were scraped is no difference
         found = collections.Counter({k: 1 if k.startswith("metrics") else n for k, n in found.items()})
     for when, values in (("first", first), ("last", last)):
-        found.update(f"{when} {series} {value}" for series, value in values.items() if when == "last" or '"sum"' in series)
+        found.update(f"{when} {series} {value}" for series, value in values.items() if when == "last" or '.calls"' in series)
     return found
 
 
