@@ -299,7 +299,7 @@ static void target_line(struct words *w, const struct summary *s)
         say_target(w, rows[i]);
     }
     if (t->n > TARGETS_SHOWN)
-        say(w, "; and %zu better ones", t->n - TARGETS_SHOWN);
+        say(w, "; and %zu that are not worse", t->n - TARGETS_SHOWN);
     say(w, "\n");
 }
 

@@ -388,14 +388,11 @@ static int put_reports(struct reading *x, bool up, uint64_t duration_ns, bool st
 /* One line when a target goes down, one when it is back. */
 static void log_state(struct reading *x, bool ok)
 {
-    char labels[1000], place[48] = "";
+    char labels[1000];
     if (x->t->down == !ok)
         return;
     x->t->down = !ok;
     prom_labels_format(x->t->spec.labels, labels, sizeof(labels));
-    if (x->why.line)
-        snprintf(place, sizeof(place), "line %d, column %d: ", x->why.line, x->why.column);
-    err_prefix(&x->why, "%s", place);
     if (ok)
         log_info(&x->s->owner->logger, "Scraping the Prometheus endpoint works again",
                  LOG_INT("scrape_timestamp", x->t->time_ms), LOG_STR("target_labels", labels));
