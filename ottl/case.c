@@ -1,6 +1,7 @@
 #include "ottl/case.h"
 
 #include "ottl/case_tables.h"
+#include "ottl/functions.h"
 #include "proto/utf8.h"
 
 /* ---- upper and lower ---- */
@@ -97,20 +98,6 @@ static bool separates(uint8_t c)
     return c == ' ' || c == '_' || c == '-' || c == '.';
 }
 
-static bool is_space(uint8_t c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static struct bytes trim_space(struct bytes s)
-{
-    while (s.len && is_space(s.data[0]))
-        s = bytes_of(s.data + 1, s.len - 1);
-    while (s.len && is_space(s.data[s.len - 1]))
-        s.len--;
-    return s;
-}
-
 /* Whether a word ends at `i`, before it (the last capital of "HTTPServer") or behind it. */
 static void find_border(struct bytes s, size_t i, bool *ret_before, bool *ret_behind)
 {
@@ -122,7 +109,7 @@ static void find_border(struct bytes s, size_t i, bool *ret_before, bool *ret_be
 int case_snake(struct bytes s, struct buf *out)
 {
     int r = 0;
-    s = trim_space(s);
+    s = ottl_trim_space(s);
     for (size_t i = 0; r == 0 && i < s.len; i++) {
         uint8_t c = s.data[i];
         bool before, behind;
@@ -141,7 +128,7 @@ int case_camel(struct bytes s, struct buf *out)
 {
     bool capital = true, after_upper = false;
     int r = 0;
-    s = trim_space(s);
+    s = ottl_trim_space(s);
     for (size_t i = 0; r == 0 && i < s.len; i++) {
         uint8_t c = s.data[i];
         enum letter kind = kind_of(c);

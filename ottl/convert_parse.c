@@ -99,20 +99,6 @@ OTTL_PREPARE(key_value)
     return 0;
 }
 
-static bool is_space(uint8_t c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static struct bytes trim_space(struct bytes s)
-{
-    while (s.len && is_space(s.data[0]))
-        s = bytes_of(s.data + 1, s.len - 1);
-    while (s.len && is_space(s.data[s.len - 1]))
-        s.len--;
-    return s;
-}
-
 static int put_pair(struct ottl_env *env, struct ottl_index *x, struct bytes pair,
                     struct bytes delimiter)
 {
@@ -123,8 +109,8 @@ static int put_pair(struct ottl_env *env, struct ottl_index *x, struct bytes pai
                        "got 1 item(s)",
                        (int)pair.len, pair.data);
     size_t at = (size_t)(p - pair.data), behind = at + delimiter.len;
-    struct bytes key = trim_space(bytes_of(pair.data, at));
-    struct bytes value = trim_space(bytes_of(pair.data + behind, pair.len - behind));
+    struct bytes key = ottl_trim_space(bytes_of(pair.data, at));
+    struct bytes value = ottl_trim_space(bytes_of(pair.data + behind, pair.len - behind));
     struct ottl_value *there = ottl_index_find(x, key);
     if (!there)
         return ottl_index_append(x, key, ottl_string(value));

@@ -14,22 +14,6 @@ OTTL_FN(format)
     return r < 0 ? r : ottl_fn_text(env, out, ret);
 }
 
-#define P(name, kind)                                                                              \
-    {                                                                                              \
-        name, OTTL_P_##kind, false                                                                 \
-    }
-#define OPTIONAL(name, kind)                                                                       \
-    {                                                                                              \
-        name, OTTL_P_##kind, true                                                                  \
-    }
-#define PARAMS(...)                                                                                \
-    (const struct ottl_param[])                                                                    \
-    {                                                                                              \
-        __VA_ARGS__,                                                                               \
-        {                                                                                          \
-            0                                                                                      \
-        }                                                                                          \
-    }
 #define ONE(name, kind) PARAMS(P(name, kind))
 #define TWO(name, kind, second, second_kind) PARAMS(P(name, kind), P(second, second_kind))
 

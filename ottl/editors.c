@@ -101,23 +101,6 @@ OTTL_FN(delete_index)
 
 /* ---- the table ---- */
 
-#define P(name, kind)                                                                              \
-    {                                                                                              \
-        name, OTTL_P_##kind, false                                                                 \
-    }
-#define OPTIONAL(name, kind)                                                                       \
-    {                                                                                              \
-        name, OTTL_P_##kind, true                                                                  \
-    }
-#define PARAMS(...)                                                                                \
-    (const struct ottl_param[])                                                                    \
-    {                                                                                              \
-        __VA_ARGS__,                                                                               \
-        {                                                                                          \
-            0                                                                                      \
-        }                                                                                          \
-    }
-
 const struct ottl_function ottl_editors[] = {
     {"append", PARAMS(P("target", TARGET), OPTIONAL("value", ANY), OPTIONAL("values", LIST_OF_ANY)),
      .prepare = ottl_prepare_append, .call = ottl_fn_append},

@@ -16,6 +16,19 @@ int ottl_fn_int(const struct ottl_call *c, unsigned i, struct ottl_env *env, int
 struct bytes ottl_fn_literal(const struct ottl_call *c, unsigned i, const char *def);
 bool ottl_fn_literal_bool(const struct ottl_call *c, unsigned i, bool def);
 
+/* ---- texts ---- */
+
+/* Without the white space (of ASCII) around it. */
+static inline bool ottl_is_space(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+static inline struct bytes ottl_trim_space(struct bytes s)
+{
+    while (s.len && ottl_is_space(s.data[0]))
+        s = bytes_of(s.data + 1, s.len - 1);
+    while (s.len && ottl_is_space(s.data[s.len - 1]))
+        s.len--;
+    return s;
+}
+
 /* ---- results ---- */
 
 /* The text of `b` as a string in the arena of the evaluation. 0 or -ENOMEM. */
@@ -40,5 +53,12 @@ int ottl_prepare_pattern_1(struct ottl_call *c, struct err *reterr);
 int ottl_prepare_pattern_2(struct ottl_call *c, struct err *reterr);
 int ottl_prepare_glob_1(struct ottl_call *c, struct err *reterr);
 void ottl_release_pattern(void *data);
+
+/* ---- tables ---- */
+
+/* Parameters in a row of a table: PARAMS(P("target", STRING), OPTIONAL("n", LITERAL_INT)). */
+#define P(name, kind) {name, OTTL_P_##kind, false}
+#define OPTIONAL(name, kind) {name, OTTL_P_##kind, true}
+#define PARAMS(...) (const struct ottl_param[]){__VA_ARGS__, {0}}
 
 #endif
