@@ -25,6 +25,11 @@ MOTEL = os.environ.get("MOTEL", os.path.join(ROOT, "build", "motel"))
 REFERENCE = os.environ.get("REFERENCE_COLLECTOR", "")
 SANITIZER_WORDS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
 
+# Who starts the tests in the background may have these ignored, and what is ignored stays so in every program that is started.
+for _signal in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(_signal) == signal.SIG_IGN:
+        signal.signal(_signal, signal.default_int_handler if _signal == signal.SIGINT else signal.SIG_DFL)
+
 _ports_given = set()
 
 
