@@ -305,7 +305,7 @@ def test_a_signal_reaches_the_command(sig, config, grpc_sink):
 
 @pytest.mark.parametrize("sig", [signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT])
 def test_other_signals(sig, tmp_path):
-    code = f"import signal, sys\nsignal.signal({int(sig)}, lambda *_: (print('got it', flush=True), sys.exit(3)))\nprint('ready', flush=True)\nsignal.pause()"
+    code = f"import os, signal, sys\nsignal.signal({int(sig)}, lambda *_: (os.write(1, b'got it\\n'), sys.exit(3)))\nprint('ready', flush=True)\nsignal.pause()"
     with start(sys.executable, "-c", code, cwd=tmp_path, stdout=subprocess.PIPE) as p:
         assert p.stdout.readline() == b"ready\n"
         p.send_signal(sig)
@@ -315,7 +315,7 @@ def test_other_signals(sig, tmp_path):
 
 def test_a_command_that_does_not_end_at_term(tmp_path):
     """Then motel does not, either, however often it is told."""
-    code = "import signal, sys\nsignal.signal(15, lambda *_: print('no', flush=True))\nprint('ready', flush=True)\nsys.stdin.read()\nsys.exit(6)"
+    code = "import os, signal, sys\nsignal.signal(15, lambda *_: os.write(1, b'no\\n'))\nprint('ready', flush=True)\nsys.stdin.read()\nsys.exit(6)"
     with start(sys.executable, "-c", code, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
         assert p.stdout.readline() == b"ready\n"
         for _ in range(2):
@@ -636,9 +636,9 @@ class Terminal:
 
 
 COUNTS_INTERRUPTS = """
-import signal, sys, time
+import os, signal, sys, time
 n = []
-signal.signal(signal.SIGINT, lambda *_: (n.append(1), print('interrupt', len(n), flush=True)))
+signal.signal(signal.SIGINT, lambda *_: (n.append(1), os.write(1, b'interrupt %d\\n' % len(n))))
 print('ready', flush=True)
 while len(n) < 3:
     time.sleep(0.02)
@@ -708,7 +708,7 @@ def test_job_control(tmp_path):
 
 def test_the_output_is_a_terminal_where_it_was_one(tmp_path):
     """Lines come when they are written, and programs know the size."""
-    code = "import os, signal, sys\nsignal.signal(signal.SIGWINCH, lambda *_: print('size', tuple(os.get_terminal_size())))\n" \
+    code = "import os, signal, sys\nsignal.signal(signal.SIGWINCH, lambda *_: os.write(1, f'size {tuple(os.get_terminal_size())}\\n'.encode()))\n" \
         "print('tty', os.isatty(1), os.isatty(2), tuple(os.get_terminal_size()))\nwhile True: signal.pause()"
     t = Terminal([MOTEL, "run", "--", sys.executable, "-c", code], tmp_path)
     t.expect(b"tty True True (")
@@ -741,7 +741,7 @@ def test_a_terminal_is_told_where_the_telemetry_is(tmp_path):
 
 
 def test_a_signal_from_elsewhere_at_a_terminal(tmp_path):
-    t = Terminal([MOTEL, "run", "--", sys.executable, "-c", "import signal, sys\nsignal.signal(15, lambda *_: (print('term'), sys.exit(5)))\nprint('ready', flush=True)\nsignal.pause()"], tmp_path)
+    t = Terminal([MOTEL, "run", "--", sys.executable, "-c", "import os, signal, sys\nsignal.signal(15, lambda *_: (os.write(1, b'term\\n'), sys.exit(5)))\nprint('ready', flush=True)\nsignal.pause()"], tmp_path)
     t.expect(b"ready")
     os.kill(t.pid, signal.SIGTERM)
     t.expect(b"term")
