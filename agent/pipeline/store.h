@@ -1,0 +1,53 @@
+/*
+ * A durable first-in first-out set of requests on disk: one LMDB file per queue. What store_write() has returned 0 for survives the death of
+ * the process at any instant. One owner (a queue) at a time; the calls are serialised inside and safe from any thread; they block on
+ * the disk, so never from an I/O thread.
+ */
+#ifndef MOTEL_PIPELINE_STORE_H
+#define MOTEL_PIPELINE_STORE_H
+
+#include "agent/pipeline/host.h"
+#include "proto/batch.h"
+
+struct store_settings { /* what the extension's keys or the spill directory say; outlives the stores */
+    const char *directory;
+    int64_t lock_timeout_ns;     /* how long to wait for another process to let go of a file */
+    int64_t max_bytes;           /* of the file of one store; 0 = what the disk holds */
+    bool fsync;                  /* every commit reaches the disk itself, not only the kernel */
+    bool create_directory, recreate, compact_on_start, compact_on_rebound;
+    int64_t directory_mode;      /* 0750 */
+    int64_t rebound_needed_bytes, rebound_trigger_bytes; /* the file is made smaller when it was larger than the one and holds less than the other */
+};
+
+struct store;
+/* Opens or makes <directory>/<name, made safe for a file name>. Shared by key across a reload. -errno with reterr: "…: the queue file is held by
+ * another process", "…: not a queue file of this version (…); set recreate: true to move it aside and start empty". With `recreate` such a file is
+ * renamed to <file>.backup-<time> and a warning logged. */
+int store_open(struct host *h, const struct store_settings *s, const char *name, struct store **ret, struct err *reterr);
+struct store *store_close(struct store *st); /* NULL ok; returns NULL; syncs */
+const char *store_path(const struct store *st);
+
+struct store_entry { /* one request on disk */
+    uint64_t id;     /* ascending; larger = later */
+    uint32_t records;
+    size_t bytes;    /* of the request in protobuf */
+};
+/* All entries in order, e.g. at a start. `see` returns false to stop. 0 or -errno. */
+int store_each(struct store *st, bool (*see)(void *ctx, const struct store_entry *e), void *ctx, struct err *reterr);
+/* The id that the next put is to have. */
+uint64_t store_next_id(struct store *st);
+struct store_put {
+    uint64_t id; /* ascending over the life of the store */
+    const struct batch *batch; /* secrets are replaced by placeholders on the way in and put back by store_read() */
+};
+/* Puts and deletions as one transaction: all or nothing. 0; -ENOSPC when the disk or max_bytes is full (nothing was written; deletions
+ * alone always work, also on a full disk); -EIO and others with reterr. */
+int store_write(struct store *st, const struct store_put *puts, size_t nputs, const uint64_t *deletions, size_t ndeletions, struct err *reterr);
+/* The request itself. -ENOENT; -EBADMSG when it is damaged or holds a placeholder whose secret is not known any more (then it is to be deleted and
+ * counted as lost, with reterr saying which). */
+int store_read(struct store *st, uint64_t id, struct batch **ret, struct err *reterr);
+/* Live bytes and the size of the file, for metrics. */
+size_t store_live_bytes(const struct store *st);
+size_t store_file_bytes(const struct store *st);
+
+#endif
