@@ -2,7 +2,6 @@
 #include "agent/base/digest.h"
 #include "agent/base/encode.h"
 #include "agent/base/regex.h"
-#include "agent/base/sha256.h"
 #include "ottl/calls.h"
 #include "ottl/case.h"
 #include "proto/utf8.h"
@@ -371,7 +370,7 @@ OTTL_FN(sha1)
 
 OTTL_FN(sha256)
 {
-    return hash(c, env, sha256, SHA256_BYTES, ret);
+    return hash(c, env, digest_sha256, SHA256_BYTES, ret);
 }
 
 OTTL_FN(sha512)

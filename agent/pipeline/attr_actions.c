@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
+#include "agent/base/digest.h"
 #include "agent/base/number.h"
-#include "agent/base/sha256.h"
 #include "agent/pipeline/attr_actions_parts.h"
 
 /* Where insert, update and upsert have their value from; false = nowhere, nothing is done. */
@@ -84,7 +84,7 @@ static int hash_one(struct attr_list *l, struct attr *at)
     struct bytes input;
     size_t len = 0;
     if (hash_input(&v, room, &input)) {
-        sha256_hex(input, hex);
+        digest_sha256_hex(input, hex);
         len = sizeof(hex);
     }
     return set_any(l, at, &(struct any_value){ANY_STRING, .bytes = bytes_of(hex, len)});
