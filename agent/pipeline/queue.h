@@ -8,10 +8,17 @@
 #include "agent/pipeline/component.h"
 
 enum queue_sizer { SIZER_REQUESTS, SIZER_ITEMS, SIZER_BYTES };
+struct queue_batch { /* sending_queue.batch: requests are put together, or cut, on their way out of the queue */
+    int64_t flush_timeout_ns;   /* what has waited this long goes even if it is less than min_size */
+    int64_t min_size, max_size; /* items or bytes; max 0 = no limit */
+    int sizer;                  /* SIZER_ITEMS or SIZER_BYTES */
+};
 struct queue_settings { /* sending_queue; a NULL block = every request is sent at once and its answer is the client's */
     int64_t num_consumers, queue_size;
     int sizer;
     bool block_on_overflow, wait_for_result;
+    struct cfg_id storage;     /* the extension that keeps the queue on disk; id NULL = in memory */
+    struct queue_batch *batch; /* NULL = requests go out as they came in */
 };
 struct retry_settings { /* retry_on_failure */
     bool enabled;
@@ -41,6 +48,11 @@ struct queue;
 struct queue *queue_new(struct component *c, const struct exporter_settings *s, enum signal signal, struct err *reterr);
 /* Takes `b`. OK = queued. RETRY = full or stopped. PENDING where room or the sender's answer is waited for. Never blocks. */
 enum verdict queue_offer(struct queue *q, struct batch *b, struct ack *ack);
+/* Whether an answer OK of queue_offer() means that the request is on disk. Known from the settings, also before the start. */
+bool queue_durable(const struct queue *q);
+/* Batches what goes out, as `sending_queue.batch` does. Before the start. Of several calls the strictest limits count (least time-out, most
+ * min_size, least max_size); the exporter's own `batch` goes before all of them. The limits are copied. */
+void queue_set_batch(struct queue *q, const struct queue_batch *limits);
 /* The process is stopping: still takes and sends, but from now on waits between attempts are short and end at the deadline. A
  * later call can only bring the deadline nearer. */
 void queue_drain(struct queue *q, uint64_t deadline_ns);

@@ -111,6 +111,35 @@ struct queue *queue_new(struct component *c, const struct exporter_settings *s, 
     return q;
 }
 
+bool queue_durable(const struct queue *q)
+{
+    return q->settings->queue && q->settings->queue->storage.id;
+}
+
+/* 0 = no limit. */
+static int64_t stricter(int64_t a, int64_t b)
+{
+    return !a || (b && b < a) ? b : a;
+}
+
+void queue_set_batch(struct queue *q, const struct queue_batch *limits)
+{
+    if (q->settings->queue && q->settings->queue->batch)
+        return;
+    const struct queue_batch before = q->batch;
+    q->batch = *limits;
+    if (q->batching) {
+        if (before.flush_timeout_ns < q->batch.flush_timeout_ns)
+            q->batch.flush_timeout_ns = before.flush_timeout_ns;
+        if (before.min_size > q->batch.min_size)
+            q->batch.min_size = before.min_size;
+        q->batch.max_size = stricter(before.max_size, q->batch.max_size);
+        if (q->batch.max_size && q->batch.min_size > q->batch.max_size)
+            q->batch.min_size = q->batch.max_size;
+    }
+    q->batching = true;
+}
+
 static void set_state(struct queue *q, enum queue_state state)
 {
     q->state = state;

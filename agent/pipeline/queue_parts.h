@@ -56,6 +56,8 @@ struct queue {
     struct component *component;
     const struct exporter_settings *settings;
     enum signal signal;
+    struct queue_batch batch; /* limits of what goes out; of use when `batching` */
+    bool batching;
     struct logger logger;
     struct exporter_metrics metrics;
     struct metric *size_now, *size_peak, *capacity_now; /* NULL without a queue */

@@ -9,7 +9,7 @@
 #include "agent/pipeline/host.h"
 #include "proto/batch.h"
 
-struct store_settings { /* what the extension's keys or the spill directory say; outlives the stores */
+struct store_settings { /* what the extension's keys or the spill directory say; an extension gives it as its CAP_STORAGE; outlives the stores */
     const char *directory;
     int64_t lock_timeout_ns;     /* how long to wait for another process to let go of a file */
     int64_t max_bytes;           /* of the file of one store; 0 = what the disk holds */
