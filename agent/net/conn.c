@@ -7,6 +7,7 @@
 #include "agent/base/clock.h"
 #include "agent/net/conn.h"
 #include "agent/net/head.h"
+#include "agent/net/tls_session.h"
 
 #define EVICT_AGE_NS (2 * NS_PER_S)
 #define LINGER_IDLE_NS (2 * NS_PER_S)
@@ -19,6 +20,8 @@ uint64_t timeout_ns(int64_t configured)
 
 void conn_charge(struct conn *c, size_t bytes)
 {
+    if (c->tls)
+        bytes += TLS_SESSION_BYTES;
     mem_charge(bytes);
     mem_release(c->charged);
     c->charged = bytes;
@@ -36,6 +39,8 @@ void conn_forget(struct conn *c)
     if (c->next)
         c->next->prev = c->prev;
     c->watch.event = no_event;
+    c->tls = tls_session_free(c->tls);
+    c->limits.tls = tls_server_unref(c->limits.tls);
     conn_charge(c, 0);
     atomic_fetch_sub(&l->nconns, 1);
     engine_conn_leave();
@@ -48,6 +53,8 @@ void conn_forget(struct conn *c)
 void conn_close(struct conn *c)
 {
     loop_unwatch(c->loop, c->fd);
+    if (c->tls)
+        tls_session_bye(c->tls);
     close(c->fd);
     conn_forget(c);
 }
@@ -61,7 +68,7 @@ void conn_abortive(const struct conn *c)
 static void set_socket_options(const struct conn *c)
 {
     int one = 1, idle = 60, interval = 15;
-    if (c->peer.any.sa_family != AF_INET && c->peer.any.sa_family != AF_INET6)
+    if (c->secure || (c->peer.any.sa_family != AF_INET && c->peer.any.sa_family != AF_INET6))
         return;
     setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     setsockopt(c->fd, SOL_SOCKET, SO_KEEPALIVE, &one,
@@ -79,7 +86,10 @@ static void conn_begin(struct conn *c)
     l->conns = c;
     conn_charge(c, sizeof(*c));
     set_socket_options(c);
-    sniff_start(c);
+    if (c->limits.tls)
+        tls_accept_start(c);
+    else
+        sniff_start(c);
 }
 
 static void conn_arrive(struct task *t)
@@ -105,6 +115,7 @@ void conn_accept(struct listener *l, int fd, const struct sockaddr_storage *peer
     memcpy(&c->peer, peer, c->peer_len);
     pthread_mutex_lock(&l->lock);
     c->limits = l->settings;
+    tls_server_ref(c->limits.tls);
     pthread_mutex_unlock(&l->lock);
     c->loop = engine_least_loaded();
     atomic_fetch_add(&c->loop->nconns, 1);
@@ -113,6 +124,57 @@ void conn_accept(struct listener *l, int fd, const struct sockaddr_storage *peer
         conn_begin(c);
     else
         loop_post(c->loop, &c->task);
+}
+
+int conn_inner(const struct conn *outer, int fd)
+{
+    struct listener *l = listener_ref(outer->listener);
+    struct conn *c = engine_conn_admit() ? calloc(1, sizeof(*c)) : NULL;
+    if (!c) {
+        listener_unref(l);
+        close(fd);
+        return -ENOMEM;
+    }
+    pthread_mutex_lock(&l->lock);
+    l->nconns++;
+    pthread_mutex_unlock(&l->lock);
+    c->listener = l;
+    c->fd = fd;
+    c->secure = true;
+    c->accepted_ns = outer->accepted_ns;
+    c->deadline_ns = UINT64_MAX;
+    c->peer = outer->peer;
+    c->peer_len = outer->peer_len;
+    c->limits = outer->limits;
+    c->limits.tls = NULL;
+    c->draining = outer->draining;
+    c->loop = outer->loop;
+    atomic_fetch_add(&c->loop->nconns, 1);
+    conn_begin(c);
+    return 0;
+}
+
+/* ---- reading and writing ---- */
+
+ssize_t conn_recv(struct conn *c, uint8_t *data, size_t size)
+{
+    if (!c->tls)
+        return recv(c->fd, data, size, 0);
+    uint8_t *cipher = loop_cipher(c->loop);
+    if (cipher)
+        return tls_session_recv(c->tls, data, size, cipher);
+    errno = ENOMEM;
+    return -1;
+}
+
+ssize_t conn_send(struct conn *c, const uint8_t *data, size_t len)
+{
+    return c->tls ? tls_session_send(c->tls, data, len) : send(c->fd, data, len, MSG_NOSIGNAL);
+}
+
+bool conn_ended(const struct conn *c)
+{
+    return c->tls && tls_session_ended(c->tls);
 }
 
 /* ---- lingering close ---- */
@@ -140,6 +202,11 @@ static const struct conn_ops linger_ops = {
 
 void conn_linger(struct conn *c)
 {
+    if (c->tls) {
+        tls_session_bye(c->tls);
+        c->tls = tls_session_free(c->tls);
+        conn_charge(c, sizeof(*c));
+    }
     shutdown(c->fd, SHUT_WR);
     c->ops = &linger_ops;
     c->watch.event = linger_event;
@@ -210,15 +277,17 @@ static void sniff_event(struct watch *w, uint32_t events)
             conn_close(c);
         break;
     case HEAD_HTTP1: h1_start(c); break;
-    case HEAD_HTTP2: h2_start(c); break;
-    case HEAD_TLS: refuse_tls(c); break;
+    case HEAD_HTTP2:
+        (c->secure ? sniff_close : h2_start)(c);
+        break; /* h2 needs ALPN (RFC 9113 3.3) */
+    case HEAD_TLS: (c->secure ? sniff_close : refuse_tls)(c); break;
     case HEAD_BAD: refuse(c, "400 Bad Request"); break;
     case HEAD_TOO_LARGE: refuse(c, "431 Request Header Fields Too Large"); break;
     }
 }
 
 static const struct conn_ops sniff_ops = {
-    .expired = sniff_expired, .drain = sniff_close, .cut = sniff_close};
+    .expired = sniff_expired, .drain = sniff_close, .cut = sniff_close, .early = true};
 
 void sniff_start(struct conn *c)
 {
@@ -235,10 +304,10 @@ bool conn_evict(struct loop *l)
 {
     struct conn *oldest = NULL;
     for (struct conn *c = l->conns; c; c = c->next)
-        if (c->ops == &sniff_ops && (!oldest || c->accepted_ns < oldest->accepted_ns))
+        if (c->ops->early && (!oldest || c->accepted_ns < oldest->accepted_ns))
             oldest = c;
     if (!oldest || clock_now_ns() - oldest->accepted_ns < EVICT_AGE_NS)
         return false;
-    sniff_close(oldest);
+    oldest->ops->cut(oldest);
     return true;
 }

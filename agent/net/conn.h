@@ -49,6 +49,7 @@ struct conn_ops {
     void (*expired)(struct conn *c, uint64_t now_ns); /* the deadline passed: close, or set a new one */
     void (*drain)(struct conn *c);                    /* the listener ends: finish what is under way, then close */
     void (*cut)(struct conn *c);                      /* close now */
+    bool early;                                       /* nothing was asked for yet: may be closed to make room */
 };
 struct conn {
     struct watch watch; /* first */
@@ -67,6 +68,9 @@ struct conn {
     } peer;
     socklen_t peer_len;
     bool draining, linger, peer_ended;
+    bool secure;             /* the inner end of a TLS connection with HTTP/1.1 */
+    struct tls_session *tls; /* NULL = plain text */
+    void *attached;          /* freed with it, after the batch of events */
     uint8_t pokes; /* HTTP/1: how often libmicrohttpd was told that the peer ended */
     size_t charged;
     void *proto; /* struct h2_session, or HTTP/1's struct MHD_Connection */
@@ -80,6 +84,13 @@ static inline void conn_deadline(struct conn *c, uint64_t at_ns)
     if (at_ns < c->loop->scan_at_ns)
         c->loop->scan_at_ns = at_ns;
 }
+/* HTTP/1.1 of `outer`, decrypted, on the socket `fd`, which is taken: counted as a connection of the same listener and loop. -errno when
+ * there is no room. */
+int conn_inner(const struct conn *outer, int fd);
+/* As recv() and send(), through TLS where there is; what conn_send() did not take is to be offered again first. */
+ssize_t conn_recv(struct conn *c, uint8_t *data, size_t size);
+ssize_t conn_send(struct conn *c, const uint8_t *data, size_t len);
+bool conn_ended(const struct conn *c); /* TLS has ended behind the data that conn_recv() gave, and no event will tell */
 uint64_t timeout_ns(int64_t configured); /* the setting or DEFAULT_TIMEOUT_NS */
 void conn_charge(struct conn *c, size_t bytes); /* replaces the earlier charge */
 void conn_close(struct conn *c);  /* closes fd, frees after the batch */
@@ -90,6 +101,8 @@ void conn_linger(struct conn *c);
 /* Closes the oldest connection that has been in the peek phase for a while; false when there is none. */
 bool conn_evict(struct loop *l);
 void sniff_start(struct conn *c);
+void tls_accept_start(struct conn *c); /* the same on a port with TLS */
+void tls_tunnel_start(struct conn *c); /* TLS is there: HTTP/1.1 */
 
 void h1_start(struct conn *c); /* hands the connection to libmicrohttpd */
 void h1_run(struct loop *l);   /* drives it; sets mhd_dirty or mhd_at_ns when it is to run again */
@@ -99,5 +112,6 @@ void h2_start(struct conn *c);
 struct listener *listener_ref(struct listener *l);
 void listener_unref(struct listener *l);
 void listener_conn_left(struct listener *l);
+void service_unref(struct service_ref *s); /* NULL ok */
 
 #endif

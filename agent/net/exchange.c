@@ -69,8 +69,7 @@ static void leave_service(struct http_exchange *x)
     if (--s->inflight == 0)
         pthread_cond_broadcast(&x->listener->changed);
     pthread_mutex_unlock(&x->listener->lock);
-    if (atomic_fetch_sub(&s->refs, 1) == 1)
-        free(s);
+    service_unref(s);
 }
 
 static bool has_service(const struct http_exchange *x)

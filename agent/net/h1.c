@@ -425,7 +425,11 @@ void h1_start(struct conn *c)
     conn_charge(c, sizeof(*c) + H1_MEMORY_BYTES);
     c->ops = &h1_ops;
     l->adding = c;
-    MHD_add_connection(l->mhd, c->fd, &c->peer.any, c->peer_len);
+    const struct sockaddr pair = {.sa_family = AF_UNIX};
+    if (c->secure)
+        MHD_add_connection(l->mhd, c->fd, &pair, sizeof(sa_family_t));
+    else
+        MHD_add_connection(l->mhd, c->fd, &c->peer.any, c->peer_len);
     if (TAKE_PTR(l->adding)) /* refused; the descriptor is closed */
         conn_forget(c);
     l->mhd_dirty = true;

@@ -37,9 +37,9 @@ static void h2_close(struct h2_conn *h, bool linger)
 
 /* ---- output ---- */
 
-static ssize_t send_some(const struct conn *c, const uint8_t *data, size_t len)
+static ssize_t send_some(struct conn *c, const uint8_t *data, size_t len)
 {
-    ssize_t n = send(c->fd, data, len, MSG_NOSIGNAL);
+    ssize_t n = conn_send(c, data, len);
     if (n < 0)
         return errno == EAGAIN || errno == EINTR ? 0 : -errno;
     return n;
@@ -193,9 +193,8 @@ static void make_callbacks(void)
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, h2_on_frame_sent);
 }
 
-static void h2_event(struct watch *w, uint32_t events)
+static void on_io(struct conn *c, uint32_t events)
 {
-    struct conn *c = container_of(w, struct conn, watch);
     struct h2_conn *h = c->proto;
     if (h->pending) {
         if (events & (EPOLLERR | EPOLLHUP))
@@ -205,7 +204,7 @@ static void h2_event(struct watch *w, uint32_t events)
         return;
     }
     uint8_t *scratch = loop_scratch(c->loop);
-    ssize_t n = scratch ? recv(c->fd, scratch, SCRATCH_BYTES, 0) : 0;
+    ssize_t n = scratch ? conn_recv(c, scratch, SCRATCH_BYTES) : 0;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
@@ -229,6 +228,15 @@ static void h2_event(struct watch *w, uint32_t events)
     if (pump(h) >= 0)
         h2_close(h, true);
     else
+        h2_close(h, false);
+}
+
+static void h2_event(struct watch *w, uint32_t events)
+{
+    struct conn *c = container_of(w, struct conn, watch);
+    on_io(c, events);
+    struct h2_conn *h = c->proto;
+    if (h && !h->pending && conn_ended(c))
         h2_close(h, false);
 }
 

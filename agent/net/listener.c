@@ -6,6 +6,7 @@
 #include "agent/base/clock.h"
 #include "agent/net/conn.h"
 #include "agent/net/endpoint.h"
+#include "agent/net/tls_server.h"
 
 #define ACCEPTS_PER_EVENT 16
 #define PAUSE_NS (100 * NS_PER_MS)
@@ -23,6 +24,7 @@ void listener_unref(struct listener *l)
         return;
     pthread_mutex_destroy(&l->lock);
     pthread_cond_destroy(&l->changed);
+    tls_server_unref(l->settings.tls);
     free(l->acceptors);
     free(l->endpoint);
     free(l->transport);
@@ -38,10 +40,22 @@ void listener_conn_left(struct listener *l)
     listener_unref(l);
 }
 
-static void service_unref(struct service_ref *s)
+void service_unref(struct service_ref *s)
 {
-    if (s && atomic_fetch_sub(&s->refs, 1) == 1)
-        free(s);
+    if (!s || atomic_fetch_sub(&s->refs, 1) != 1)
+        return;
+    tls_server_unref(s->settings.tls);
+    free(s);
+}
+
+/* Takes over settings and a reference to their certificates; gives back what is to be let go. */
+static struct tls_server *take_settings(struct server_settings *to,
+                                        const struct server_settings *from)
+{
+    struct tls_server *old = to->tls;
+    *to = *from;
+    tls_server_ref(to->tls);
+    return old;
 }
 
 /* ---- accepting ---- */
@@ -191,10 +205,11 @@ const char *listener_address(const struct listener *l)
 void listener_configure(struct listener *l, const struct server_settings *s)
 {
     pthread_mutex_lock(&l->lock);
-    l->settings = *s;
+    struct tls_server *old = take_settings(&l->settings, s);
     l->settings.endpoint = l->endpoint;
     l->settings.transport = l->transport;
     pthread_mutex_unlock(&l->lock);
+    tls_server_unref(old);
 }
 
 static int acceptors_new(struct listener *l, struct err *reterr)
@@ -231,7 +246,7 @@ int listener_serve(struct listener *l, const struct http_service *service, struc
         return err_set(reterr, -ESHUTDOWN, "%s is being closed", l->address);
     }
     bool start = !l->serving;
-    s->settings = l->settings;
+    take_settings(&s->settings, &l->settings);
     if (l->service) {
         l->service->next = l->retired;
         l->retired = l->service;
@@ -296,7 +311,7 @@ static void reinstate(struct listener *l)
 {
     l->service = l->retired;
     l->retired = l->retired->next;
-    l->settings = l->service->settings;
+    tls_server_unref(take_settings(&l->settings, &l->service->settings));
 }
 
 /* Takes the service with this ctx out; *ret_last says that none is left. */

@@ -8,6 +8,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/net/conn.h"
+#include "agent/net/tls_session.h"
 
 #define MAX_LOOPS 4
 #define EVENTS_PER_WAIT 64
@@ -45,6 +46,13 @@ uint8_t *loop_scratch(struct loop *l)
     if (!l->scratch)
         l->scratch = malloc(SCRATCH_BYTES);
     return l->scratch;
+}
+
+uint8_t *loop_cipher(struct loop *l)
+{
+    if (!l->cipher)
+        l->cipher = malloc(TLS_CIPHER_BYTES);
+    return l->cipher;
 }
 
 void loop_post(struct loop *l, struct task *t)
@@ -116,6 +124,7 @@ static void free_dead(struct loop *l)
     while (l->dead) {
         struct conn *c = l->dead;
         l->dead = c->next;
+        free(c->attached);
         free(c);
     }
 }
@@ -164,6 +173,7 @@ static void loop_done(struct loop *l)
         close(l->wake_fd);
     pthread_mutex_destroy(&l->lock);
     free(l->scratch);
+    free(l->cipher);
     buf_unref(l->out);
 }
 

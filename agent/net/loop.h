@@ -41,6 +41,7 @@ struct loop {
     unsigned mhd_calls;         /* how often it called us */
     uint64_t mhd_at_ns;         /* when it is run again without an event; UINT64_MAX = not */
     uint8_t *scratch;           /* SCRATCH_BYTES, made at first use */
+    uint8_t *cipher;            /* TLS_CIPHER_BYTES, the same */
     struct buf *out;            /* gathered HTTP/2 output of one wake-up */
     bool stop;
 };
@@ -61,6 +62,7 @@ int loop_watch(struct loop *l, int fd, uint32_t events, struct watch *w);
 int loop_rewatch(struct loop *l, int fd, uint32_t events, struct watch *w);
 void loop_unwatch(struct loop *l, int fd);
 uint8_t *loop_scratch(struct loop *l); /* NULL when out of memory */
+uint8_t *loop_cipher(struct loop *l);
 
 void acceptors_resume(struct loop *l); /* listener.c: the pause is over */
 

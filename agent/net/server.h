@@ -10,6 +10,8 @@
 #include "agent/config/bind.h"
 #include "agent/net/codec.h"
 
+struct tls_server;
+struct tls_server_settings;
 struct http_exchange; /* one request and its reply; lives until http_reply() was called */
 
 /* What came. To be read in headers(), request() and too_large(), on their thread; what is needed later is kept by the service. */
@@ -67,6 +69,10 @@ struct server_settings { /* keys shared by every HTTP and gRPC server of the con
     bool no_keepalive;              /* HTTP/1: one request a connection */
     /* Resets by the peer that a connection stands, and how many are forgotten a second; 0 = 10000, 500. */
     int64_t stream_reset_burst, stream_reset_rate;
+    /* The `tls:` block; NULL = plain text. Who opens a listener loads it (served_start() does) and puts it into `tls`, whose reference
+     * stays the caller's. */
+    const struct tls_server_settings *tls_keys;
+    struct tls_server *tls;
 };
 
 struct listener;

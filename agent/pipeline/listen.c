@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/net/tls_server.h"
+
 #define MAX_GENERATIONS 100 /* of one address, while older ones still drain */
 
 /* What is shared under an address. */
@@ -124,6 +126,30 @@ bool served_find(struct host *h, const char *owner, const char *endpoint, const 
     return found;
 }
 
+static void count_failure(void *metric)
+{
+    metric_add(metric, 1);
+}
+
+/* Certificates are read at the start and at every reload. */
+static int load_tls(struct component *c, const char *owner, const struct server_settings *s,
+                    struct tls_server **ret, struct err *reterr)
+{
+    char labels[METRIC_LABELS_MAX] = "";
+    if (!s->tls_keys)
+        return 0;
+    int r = tls_server_new(s->tls_keys, ret, reterr);
+    if (r < 0)
+        return r;
+    metric_label(labels, "server", owner);
+    tls_server_on_failure(*ret, count_failure,
+                          metric_counter(c->host, "motel_server_tls_handshake_failures",
+                                         "Connections to a port with TLS that ended before they "
+                                         "were one.",
+                                         labels));
+    return 0;
+}
+
 int served_start(struct component *c, const char *role, const struct server_settings *s,
                  const struct http_service *service, struct served **ret, struct err *reterr)
 {
@@ -131,12 +157,18 @@ int served_start(struct component *c, const char *role, const struct server_sett
     snprintf(owner, sizeof(owner), "%s %s%s%s", component_kind_name(c->type->kind), c->id,
              role[0] ? " " : "", role);
     listen_key(s->transport, s->endpoint, owner, key, sizeof(key));
+    _cleanup_(tls_server_unrefp) struct tls_server *tls = NULL;
+    int r = load_tls(c, owner, s, &tls, reterr);
+    if (r < 0)
+        return r;
+    struct server_settings own = *s;
+    own.tls = tls;
     struct served *v = calloc(1, sizeof(*v));
     if (!v)
         return err_set(reterr, -ENOMEM, "out of memory");
     v->host = c->host;
     v->ctx = service->ctx;
-    int r = share_any(v, key, &(struct opening){s, owner, 0}, service, reterr);
+    r = share_any(v, key, &(struct opening){&own, owner, 0}, service, reterr);
     if (r < 0) {
         free(v);
         return r;

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "agent/base/clock.h"
+#include "agent/net/tls_server.h"
 #include "agent/pipeline/listen.h"
 
 #define STOP_NS (200 * NS_PER_MS) /* an answer under way may be taken */
@@ -26,6 +27,7 @@ struct health_config {
     int64_t read_timeout_ns, read_header_timeout_ns, write_timeout_ns, idle_timeout_ns;
     struct keepalive_config *keepalive;
     bool keep_alives_enabled;
+    struct tls_server_settings *tls;
     const struct cfg_value *ignored;
 };
 
@@ -161,6 +163,7 @@ static int health_start(struct component *c, struct err *reterr)
     const struct server_settings s = {
         .endpoint = config->endpoint,
         .transport = config->transport,
+        .tls_keys = config->tls,
         .read_timeout_ns = config->read_timeout_ns,
         .read_header_timeout_ns = config->read_header_timeout_ns,
         .write_timeout_ns = config->write_timeout_ns,
@@ -210,7 +213,7 @@ static int health_check(const void *config, struct err *reterr)
                       c->transport);
     if (!is_unix && endpoint_check(c->endpoint, &e) < 0)
         return err_at(reterr, "endpoint", "%s", e.text);
-    return 0;
+    return c->tls ? tls_server_check(c->tls, reterr) : 0;
 }
 
 #define NOT_YET(what) what " on this server is not supported yet"
@@ -254,7 +257,8 @@ static const struct cfg_field health_fields[] = {
     {.key = "max_request_body_size", .kind = BIND_ANY, CFG_AT(struct health_config, ignored), .help = "Accepted, has no effect."},
     {.key = "compression_algorithms", .kind = BIND_ANY, CFG_AT(struct health_config, ignored), .help = "Accepted, has no effect."},
     {.key = "include_metadata", .kind = BIND_ANY, CFG_AT(struct health_config, ignored), .help = "Accepted, has no effect."},
-    {.key = "tls", .kind = BIND_REFUSED, .help = NOT_YET("TLS")},
+    {.key = "tls", .kind = BIND_BLOCK, CFG_AT(struct health_config, tls), .fields = tls_server_fields,
+     CFG_NESTED(struct tls_server_settings), .null_absent = true, .help = "TLS instead of plain text."},
     {.key = "auth", .kind = BIND_REFUSED, .help = NOT_YET("authentication")},
     {.key = "middlewares", .kind = BIND_REFUSED, .def = "[]", .help = NOT_YET("middleware")},
     {.key = "http", .kind = BIND_REFUSED, .help = V2},

@@ -52,7 +52,8 @@ static const struct cfg_field grpc_fields[] = {
      CFG_NESTED(struct keepalive_config), .help = "Idle and old connections, pings."},
     {.key = "include_metadata", .kind = BIND_BOOL, CFG_AT(struct grpc_config, include_metadata),
      .help = "Accepted; metadata of clients is not kept."},
-    {.key = "tls", .kind = BIND_REFUSED, .help = NOT_YET("TLS")},
+    {.key = "tls", .kind = BIND_BLOCK, CFG_AT(struct grpc_config, tls), .fields = tls_server_fields,
+     CFG_NESTED(struct tls_server_settings), .null_absent = true, .help = "TLS instead of plain text."},
     {.key = "auth", .kind = BIND_REFUSED, .help = NOT_YET("authentication")},
     {.key = "middlewares", .kind = BIND_REFUSED, .def = "[]", .help = NOT_YET("middleware")},
     {0}};
@@ -107,7 +108,8 @@ static const struct cfg_field http_fields[] = {
      CFG_PRESENCE(struct http_config, enabled_given), .help = "Deprecated: keepalive::enabled."},
     {.key = "include_metadata", .kind = BIND_BOOL, CFG_AT(struct http_config, include_metadata),
      .help = "Accepted; metadata of clients is not kept."},
-    {.key = "tls", .kind = BIND_REFUSED, .help = NOT_YET("TLS")},
+    {.key = "tls", .kind = BIND_BLOCK, CFG_AT(struct http_config, tls), .fields = tls_server_fields,
+     CFG_NESTED(struct tls_server_settings), .null_absent = true, .help = "TLS instead of plain text."},
     {.key = "auth", .kind = BIND_REFUSED, .help = NOT_YET("authentication")},
     {.key = "middlewares", .kind = BIND_REFUSED, .def = "[]", .help = NOT_YET("middleware")},
     {0}};
@@ -144,6 +146,17 @@ static int check_address(const char *protocol, const char *transport, const char
     return endpoint_check(endpoint, &e) < 0 ? err_at(reterr, path, "%s", e.text) : 0;
 }
 
+/* The key of the error is below that of the protocol. */
+static int check_tls(const char *protocol, const struct tls_server_settings *s, struct err *reterr)
+{
+    struct err e;
+    char path[160];
+    if (!s || tls_server_check(s, &e) == 0)
+        return 0;
+    snprintf(path, sizeof(path), "protocols::%s::%.100s", protocol, e.path);
+    return err_at(reterr, path, "%s", e.text);
+}
+
 /* A header value with a line break would let it write headers of its own. */
 static int check_response_headers(const struct http_config *h, struct err *reterr)
 {
@@ -167,6 +180,8 @@ static int check_http(const struct http_config *h, struct err *reterr)
     int r = check_address("http", h->transport, h->endpoint, reterr);
     if (r == 0)
         r = check_response_headers(h, reterr);
+    if (r == 0)
+        r = check_tls("http", h->tls, reterr);
     if (r < 0)
         return r;
     bool old = h->idle_timeout_ns || !h->keep_alives_enabled;
@@ -191,6 +206,8 @@ int otlp_check_config(const void *config, struct err *reterr)
         return err_set(reterr, -EINVAL,
                        "must specify at least one protocol when using the OTLP receiver");
     int r = g ? check_address("grpc", g->transport, g->endpoint, reterr) : 0;
+    if (r == 0 && g)
+        r = check_tls("grpc", g->tls, reterr);
     return r < 0 || !c->protocols.http ? r : check_http(c->protocols.http, reterr);
 }
 
@@ -209,6 +226,7 @@ void otlp_grpc_settings(const struct grpc_config *g, struct server_settings *ret
     *ret = (struct server_settings){
         .endpoint = g->endpoint,
         .transport = g->transport,
+        .tls_keys = g->tls,
         .max_concurrent_streams = g->max_concurrent_streams,
         .max_connection_idle_ns = k->max_connection_idle_ns,
         .max_connection_age_ns = k->max_connection_age_ns,
@@ -227,6 +245,7 @@ void otlp_http_settings(const struct http_config *h, struct server_settings *ret
     *ret = (struct server_settings){
         .endpoint = h->endpoint,
         .transport = h->transport,
+        .tls_keys = h->tls,
         .read_timeout_ns = h->read_timeout_ns,
         .read_header_timeout_ns =
             h->read_header_timeout_ns ? h->read_header_timeout_ns : h->read_timeout_ns,

@@ -3,6 +3,7 @@
 #define MOTEL_RECEIVERS_OTLP_CONFIG_H
 
 #include "agent/net/server.h"
+#include "agent/net/tls_server.h"
 #include "proto/batch.h"
 
 struct keepalive_server_config {
@@ -21,6 +22,7 @@ struct grpc_config {
     int64_t max_recv_msg_size_bytes, max_concurrent_streams, read_buffer_size, write_buffer_size;
     struct keepalive_config *keepalive;
     bool include_metadata;
+    struct tls_server_settings *tls;
 };
 struct cors_config {
     struct cfg_list allowed_origins, allowed_headers, exposed_headers;
@@ -38,6 +40,7 @@ struct http_config {
     enum cfg_presence compression_given, keepalive_given, idle_given, enabled_given;
     struct http_keepalive_config *keepalive;
     bool keep_alives_enabled, include_metadata;
+    struct tls_server_settings *tls;
 };
 struct otlp_protocols_config {
     struct grpc_config *grpc;

@@ -179,7 +179,8 @@ static void test_configuration(void **state)
         {"endpoint: 13133x", "missing port in address"},
         {"http: {endpoint: localhost:1}", "v2 healthcheck configuration"},
         {"grpc: {endpoint: localhost:1}", "v2 healthcheck configuration"},
-        {"tls: {cert_file: x}", "not supported yet"},
+        {"tls: {cert_file: x, key_file: y}", NULL},
+        {"tls: {cert_file: x}", "must include both certificate and key (CertFile"},
         {"pth: /", "pth"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
