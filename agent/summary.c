@@ -58,6 +58,7 @@ static const struct source sources[] = {
     {"otelcol_exporter_enqueue_failed", SUMMARY_EXPORTERS, EXPORTER_REFUSED, NULL},
     {"motel_exporter_partly_refused", SUMMARY_EXPORTERS, EXPORTER_LEFT_OUT, NULL},
     {"motel_exporter_rejected", SUMMARY_EXPORTERS, EXPORTER_REJECTED, NULL},
+    {"motel_exporter_returned", SUMMARY_EXPORTERS, EXPORTER_RETURNED, NULL},
     {"motel_exporter_retried_requests", SUMMARY_EXPORTERS, EXPORTER_RETRIES, "data_type"},
     {"motel_exporter_queue_peak", SUMMARY_EXPORTERS, EXPORTER_QUEUE_PEAK, "data_type"},
     {"otelcol_exporter_queue_capacity", SUMMARY_EXPORTERS, EXPORTER_QUEUE_SIZE, "data_type"},
@@ -220,7 +221,8 @@ int64_t summary_sum(const struct summary *s, enum summary_part part, unsigned co
 
 int64_t summary_lost(const struct summary *s)
 {
-    return summary_sum(s, SUMMARY_EXPORTERS, EXPORTER_GIVEN_UP, SIGNAL_COUNT) +
+    return summary_sum(s, SUMMARY_EXPORTERS, EXPORTER_GIVEN_UP, SIGNAL_COUNT) -
+           summary_sum(s, SUMMARY_EXPORTERS, EXPORTER_RETURNED, SIGNAL_COUNT) +
            summary_sum(s, SUMMARY_EXPORTERS, EXPORTER_LEFT_OUT, SIGNAL_COUNT) +
            summary_sum(s, SUMMARY_PROCESSORS, PROCESSOR_DROPPED, SIGNAL_COUNT);
 }

@@ -22,12 +22,13 @@ enum {
     EXPORTER_REFUSED,      /* the queue was full: the sender was told so */
     EXPORTER_LEFT_OUT,     /* of SENT, by a partial success */
     EXPORTER_REJECTED,     /* of GIVEN_UP, those that were refused for good */
+    EXPORTER_RETURNED,     /* of GIVEN_UP, those whose sender waited, and was told to bring them again */
     EXPORTER_RETRIES,      /* requests */
     EXPORTER_QUEUE_PEAK,   /* as the queue's sizer counts */
     EXPORTER_QUEUE_SIZE,   /* 0 = has no queue */
 };
 enum { TARGET_SUCCEEDED, TARGET_FAILED };
-#define SUMMARY_COLUMNS 8
+#define SUMMARY_COLUMNS 9
 
 struct summary_row {
     char *id;             /* of the component */
@@ -50,10 +51,10 @@ int summary_collect(struct host *h, struct summary *ret);
 void summary_done(struct summary *s);
 
 /* What came to an exporter in the end, and what became of it: in = delivered + rejected + dropped. */
-static inline int64_t summary_in(const struct summary_row *r) { return r->n[EXPORTER_SENT] + r->n[EXPORTER_GIVEN_UP]; }
+static inline int64_t summary_in(const struct summary_row *r) { return r->n[EXPORTER_SENT] + r->n[EXPORTER_GIVEN_UP] - r->n[EXPORTER_RETURNED]; }
 static inline int64_t summary_delivered(const struct summary_row *r) { return r->n[EXPORTER_SENT] - r->n[EXPORTER_LEFT_OUT]; }
 static inline int64_t summary_rejected(const struct summary_row *r) { return r->n[EXPORTER_LEFT_OUT] + r->n[EXPORTER_REJECTED]; }
-static inline int64_t summary_dropped(const struct summary_row *r) { return r->n[EXPORTER_GIVEN_UP] - r->n[EXPORTER_REJECTED]; }
+static inline int64_t summary_dropped(const struct summary_row *r) { return r->n[EXPORTER_GIVEN_UP] - r->n[EXPORTER_REJECTED] - r->n[EXPORTER_RETURNED]; }
 /* Records that were taken in and did not arrive: at each exporter, and in processors. */
 int64_t summary_lost(const struct summary *s);
 /* The sum of a column over all rows, or those of one signal (SIGNAL_COUNT: all). */

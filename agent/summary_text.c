@@ -114,7 +114,7 @@ static void processor_line(struct words *w, const struct summary *s)
 
 static bool is_empty(const struct summary_row *r)
 {
-    return summary_in(r) == 0 && r->n[EXPORTER_REFUSED] == 0;
+    return summary_in(r) == 0 && r->n[EXPORTER_REFUSED] == 0 && r->n[EXPORTER_RETURNED] == 0;
 }
 
 static bool is_loss(const struct summary_row *r)
@@ -148,6 +148,7 @@ static void say_row(struct words *w, const struct summary_row *r)
     say_part(w, summary_rejected(r), "rejected by the backend");
     say_part(w, summary_dropped(r), "dropped after the last try");
     say_part(w, r->n[EXPORTER_REFUSED], "refused for want of room");
+    say_part(w, r->n[EXPORTER_RETURNED], "given back to their senders");
     say_part(w, r->n[EXPORTER_RETRIES], r->n[EXPORTER_RETRIES] == 1 ? "retry" : "retries");
     if (r->n[EXPORTER_QUEUE_PEAK]) {
         say(w, ", queue peak ");

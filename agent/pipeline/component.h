@@ -15,6 +15,8 @@ struct outcome {
     uint32_t rejected;       /* records refused inside an OK batch -> partial_success */
     uint32_t retry_after_ms; /* with RETRY; 0 = caller's back-off */
     bool retry_after_own;    /* from send(): retry_after_ms is for our own back-off and not told to clients (HTTP backends) */
+    bool counted;            /* with REJECT: the metrics of who refused have the loss already; who held the data does not count it again */
+    bool also_lost;          /* with RETRY: a branch that is not owed any more has refused for good, and has not counted it */
     int status;              /* gRPC code to show upstream; 0 = derive from the verdict */
     char message[256];       /* for the client; valid UTF-8 */
 };
@@ -53,6 +55,12 @@ struct component_args {
     struct host *host;
 };
 
+/* How a processor batches, for the queues that do it in its place. */
+struct batch_limits {
+    int64_t timeout_ns;               /* longest wait for more; 0 = none */
+    int64_t min_records, max_records; /* enough to be sent; cut to this size, 0 = never */
+};
+
 struct component_type {
     enum component_kind kind;
     const char *name;            /* "otlp_http" */
@@ -84,6 +92,9 @@ struct component_type {
     /* Queued exporter instead: one blocking attempt on a worker thread; borrows b; ends by deadline_ns; interrupted by stop() (then RETRY).
      * Called by several workers at once, and, at a stop, perhaps once more after stop(): RETRY at once. */
     enum verdict (*send)(struct component *c, const struct batch *b, uint64_t deadline_ns, struct outcome *out);
+    /* Processor that holds requests back to batch them: told before the start when all exporters behind it have queues on disk. From then on
+     * consume() hands every request on at once, so that an OK means that it is on disk, and the queues batch by *ret. NULL = holds nothing back. */
+    void (*hand_through)(struct component *c, struct batch_limits *ret);
     /* Extension: the vtable of what it offers, or NULL. */
     const void *(*capability)(struct component *c, enum capability kind);
     /* Extension: all pipelines run (true), or are about to stop (false). NULL = not interested. */

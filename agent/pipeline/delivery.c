@@ -150,6 +150,7 @@ static void for_client(struct outcome *out, enum verdict v, bool retries)
 {
     if (v == VERDICT_OK)
         *out = (struct outcome){0};
+    out->counted = v == VERDICT_REJECT;
     if (v == VERDICT_REJECT)
         prefix_message(out,
                        retries ? "not retryable error: Permanent error: " : "Permanent error: ");

@@ -91,6 +91,14 @@ static uint64_t still_owed(const struct child *c)
     return owed ? owed : c->asked;
 }
 
+/* Of a branch that refused for good, or of one below it while others are owed. */
+static bool uncounted_loss(const struct child *c)
+{
+    const struct outcome *out = &c->ack.now;
+    return c->verdict == VERDICT_REJECT ? !out->counted
+                                        : c->verdict == VERDICT_RETRY && out->also_lost;
+}
+
 /* All answers are in: fills the parent's `now` and `owed`. Details are those of the first branch
  * with the worst verdict, but for the longest retry_after. */
 static enum verdict combine(struct offer *o)
@@ -103,8 +111,10 @@ static enum verdict combine(struct offer *o)
             owed |= still_owed(&o->children[i]);
     }
     struct outcome *now = NULL;
+    bool uncounted = false;
     for (unsigned i = 0; i < o->n; i++) {
         struct outcome *mine = &o->children[i].ack.now;
+        uncounted = uncounted || uncounted_loss(&o->children[i]);
         if (o->children[i].verdict != v)
             continue;
         if (!now)
@@ -115,6 +125,8 @@ static enum verdict combine(struct offer *o)
             now->rejected = mine->rejected;
     }
     o->parent->now = *now;
+    o->parent->now.counted = v == VERDICT_REJECT && !uncounted;
+    o->parent->now.also_lost = v == VERDICT_RETRY && uncounted;
     if (v == VERDICT_RETRY)
         o->parent->owed = owed;
     return v;

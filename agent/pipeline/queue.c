@@ -267,6 +267,8 @@ static void report(struct queue *q, const struct request *r, enum verdict v,
     metric_add(q->metrics.send_failed, r->records);
     if (v == VERDICT_REJECT)
         metric_add(q->metrics.rejected, r->records);
+    else if (r->ack)
+        metric_add(q->metrics.returned, r->records);
     if (r->ack)
         log_error(&q->logger, "Exporting failed. Rejecting data.", LOG_STR("error", out->message),
                   LOG_INT("rejected_items", r->records));
@@ -278,7 +280,9 @@ static void report(struct queue *q, const struct request *r, enum verdict v,
 static void request_lost(struct queue *q, struct request *r, const struct outcome *out)
 {
     metric_add(q->metrics.send_failed, r->records);
-    if (!r->ack) {
+    if (r->ack) {
+        metric_add(q->metrics.returned, r->records);
+    } else {
         pthread_mutex_lock(&q->lock);
         q->lost_records += r->records;
         q->lost_requests++;

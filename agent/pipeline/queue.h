@@ -62,10 +62,11 @@ void queue_stop(struct queue *q, uint64_t deadline_ns);
 struct queue *queue_free(struct queue *q); /* NULL ok; returns NULL; stopped before */
 
 /* otelcol_exporter_{sent,send_failed,enqueue_failed}_{spans,…}, motel_exporter_partly_refused_{spans,…} (left out of what was taken, by a
- * partial success) and motel_exporter_rejected_{spans,…} (those of send_failed that the destination refused for good; the rest of them ran
- * out of time): kept by the queue; an exporter with a consume() of its own counts them. */
+ * partial success) and motel_exporter_rejected_{spans,…} (those of send_failed that the destination refused for good) and
+ * motel_exporter_returned_{spans,…} (those of send_failed that somebody waited for, who was told and may bring them again; the rest of them
+ * ran out of time): kept by the queue; an exporter with a consume() of its own counts them. */
 struct exporter_metrics {
-    struct metric *sent, *send_failed, *enqueue_failed, *partly_refused, *rejected;
+    struct metric *sent, *send_failed, *enqueue_failed, *partly_refused, *rejected, *returned;
 };
 void exporter_metrics_get(struct host *h, const char *exporter_id, enum signal s, struct exporter_metrics *ret);
 

@@ -52,6 +52,9 @@ void exporter_metrics_get(struct host *h, const char *exporter_id, enum signal s
     ret->rejected = exporter_metric(
         h, "motel_exporter_rejected",
         "Records among those given up that the destination refused for good.", s, labels);
+    ret->returned = exporter_metric(
+        h, "motel_exporter_returned",
+        "Records among those given up whose sender was told to bring them again.", s, labels);
     ret->enqueue_failed = exporter_metric(h, "otelcol_exporter_enqueue_failed",
                                           "Records that the queue had no room for.", s, labels);
     ret->partly_refused = exporter_metric(

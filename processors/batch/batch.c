@@ -4,6 +4,9 @@
  * downstream cannot take it: it is held and offered again, to the branches that refused it only,
  * while there is room; then new data is refused. When downstream is only slow, clients are slowed
  * down: their answers wait.
+ *
+ * With queues on disk behind it, it batches nothing: a client is to have its answer when the data
+ * is on disk, and the queues batch what they send by the same limits.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -36,6 +39,7 @@ struct batcher {
     struct component base;
     const struct batch_config *config;
     enum signal signal;
+    bool through; /* every request is handed on at once; set before the start */
     struct metric *size_sends, *timeout_sends, *sizes, *dropped, *cardinality;
     struct timer *timer;
     struct throttle *clients;
@@ -61,6 +65,7 @@ struct delivery {
     uint64_t due_ns, pause_ns; /* of a held one: when it is offered again */
     uint64_t not_before_ns;    /* what downstream asked for */
     uint64_t taken;            /* the owner's count at the last refusal */
+    bool lost;                 /* for a branch that refused for good, which nobody counted */
 };
 
 extern const struct component_type processor_batch;
@@ -100,12 +105,12 @@ static void delivery_free(struct delivery *d)
         throttle_release(p->clients);
 }
 
-static void delivery_drop(struct delivery *d, const char *why, const char *error)
+static void delivery_drop(struct delivery *d, const char *why, const char *error, bool counted)
 {
     struct batcher *p = d->owner;
     log_warn(&p->base.logger, why, LOG_STR("error", error),
              LOG_INT("dropped_items", d->batch->records));
-    metric_add(p->dropped, d->batch->records);
+    metric_add(p->dropped, counted ? 0 : d->batch->records);
     delivery_free(d);
 }
 
@@ -204,13 +209,18 @@ static void hurry(struct batcher *p)
 static void answered(struct delivery *d, enum verdict v, const struct outcome *out)
 {
     struct batcher *p = d->owner;
+    d->lost = d->lost || out->also_lost;
     if (v == VERDICT_OK) {
         hurry(p); /* the owner lives at least as long as `d` */
-        delivery_free(d);
+        if (d->lost)
+            delivery_drop(d, "Sender failed", "refused by one of several exporters", false);
+        else
+            delivery_free(d);
     } else if (v == VERDICT_REJECT) {
-        delivery_drop(d, "Sender failed", out->message);
+        delivery_drop(d, "Sender failed", out->message, out->counted && !d->lost);
     } else if (!hold(d, out->retry_after_ms)) {
-        delivery_drop(d, "Downstream refused data until the end. Dropping data.", out->message);
+        delivery_drop(d, "Downstream refused data until the end. Dropping data.", out->message,
+                      false);
     }
 }
 
@@ -321,9 +331,22 @@ static enum verdict take(struct batcher *p, const struct batch *b, struct ack *a
     return slow && throttle_wait(p->clients, ack) ? VERDICT_PENDING : VERDICT_OK;
 }
 
+static void batch_hand_through(struct component *c, struct batch_limits *ret)
+{
+    struct batcher *p = (struct batcher *)c;
+    p->through = true;
+    *ret = (struct batch_limits){.timeout_ns = p->config->timeout_ns,
+                                 .min_records = p->config->send_batch_size,
+                                 .max_records = p->config->send_batch_max_size};
+}
+
 static enum verdict batch_consume(struct component *c, struct batch *b, struct ack *ack)
 {
     struct batcher *p = (struct batcher *)c;
+    if (p->through) {
+        metric_record(p->sizes, b->records);
+        return component_emit(c, b, ack);
+    }
     struct delivery *ready = NULL;
     pthread_mutex_lock(&p->lock);
     enum verdict v = take(p, b, ack, &ready);
@@ -349,11 +372,16 @@ static void on_timer(void *ctx)
     offer_all(full);
 }
 
-/* Offers what is held until all of it was taken or the time is up. With the lock. */
-static void drain(struct batcher *p, uint64_t until_ns)
+/* Offers what is held until all of it was taken or nothing was for half of the time that was left,
+ * which is for others. With the lock. */
+static void drain(struct batcher *p, uint64_t deadline_ns)
 {
-    uint64_t now;
+    uint64_t now = clock_now_ns(), taken = p->taken;
+    uint64_t until_ns = deadline_ns > now ? now + (deadline_ns - now) / 2 : now;
     while (p->under_way && (now = clock_now_ns()) < until_ns) {
+        if (p->taken != taken)
+            until_ns = now + (deadline_ns - now) / 2;
+        taken = p->taken;
         struct delivery *due = take_due(p, now);
         uint64_t wake = until_ns;
         for (const struct delivery *d = p->held; d; d = d->next)
@@ -384,11 +412,9 @@ static void give_up(struct batcher *p, struct delivery *held)
                   LOG_INT("dropped_items", records), LOG_INT("batches", batches));
 }
 
-/* Downstream needs time after us: half of what is left is for holding on. */
 static void batch_stop(struct component *c, uint64_t deadline_ns)
 {
     struct batcher *p = (struct batcher *)c;
-    uint64_t now = clock_now_ns();
     timer_disarm(p->timer);
     pthread_mutex_lock(&p->lock);
     bool again = p->stopped;
@@ -402,7 +428,7 @@ static void batch_stop(struct component *c, uint64_t deadline_ns)
     if (again)
         return;
     pthread_mutex_lock(&p->lock);
-    drain(p, deadline_ns > now ? now + (deadline_ns - now) / 2 : now);
+    drain(p, deadline_ns);
     p->stopped = true;
     held = take_due(p, NEVER);
     pthread_mutex_unlock(&p->lock);
@@ -532,4 +558,5 @@ const struct component_type processor_batch = {
     .stop = batch_stop,
     .destroy = batch_destroy,
     .consume = batch_consume,
+    .hand_through = batch_hand_through,
 };

@@ -14,7 +14,7 @@
 struct leaf {
     struct component base;
     enum verdict verdict;
-    bool later;
+    bool later, counted;
     struct ack *waiting;
     unsigned offers, taken;
 };
@@ -33,14 +33,16 @@ static enum verdict leaf_consume(struct component *c, struct batch *b, struct ac
         ack->now = (struct outcome){.rejected = 1};
         return VERDICT_OK;
     }
-    return ack_answer(ack, l->verdict, 8, "%s", c->id);
+    enum verdict v = ack_answer(ack, l->verdict, 8, "%s", c->id);
+    ack->now.counted = l->counted;
+    return v;
 }
 
 static void leaf_answer(struct leaf *l)
 {
     struct ack *ack = l->waiting;
     l->waiting = NULL;
-    struct outcome out = {.status = 8};
+    struct outcome out = {.status = 8, .counted = l->counted};
     snprintf(out.message, sizeof(out.message), "%s", l->base.id);
     if (l->verdict == VERDICT_OK) {
         l->taken++;
@@ -62,8 +64,8 @@ static struct fanout *leaves_new(struct leaf *leaves, unsigned n)
     return f;
 }
 
-/* One letter a branch: O, T (retry), J (reject); small = answered later, in the order given by
- * `order`. */
+/* One letter a branch: O, T (retry), J (reject), X (reject that is counted there); small = answered
+ * later, in the order given by `order`. */
 static const struct {
     const char *answers, *order;
     enum verdict verdict;
@@ -95,12 +97,17 @@ static const struct {
     {"otjo", "3120", VERDICT_RETRY, 2, "b"},
     {"otjo", "0123", VERDICT_RETRY, 2, "b"},
     {"OoJjO", "31", VERDICT_REJECT, 0, "c"},
+    {"XO", "", VERDICT_REJECT, 0, "a"},
+    {"xX", "0", VERDICT_REJECT, 0, "a"},
+    {"xJ", "0", VERDICT_REJECT, 0, "a"},
+    {"XtO", "1", VERDICT_RETRY, 2, "b"},
 };
 
 static void tell(struct leaf *l, char letter)
 {
     l->later = letter >= 'a';
     letter = (char)(letter & ~0x20);
+    l->counted = letter == 'X';
     l->verdict = letter == 'O' ? VERDICT_OK : letter == 'T' ? VERDICT_RETRY : VERDICT_REJECT;
 }
 
@@ -129,6 +136,11 @@ static void test_combinations(void **state)
         assert_int_equal(ack.outcome.rejected, v == VERDICT_OK ? 1 : 0);
         if (v == VERDICT_RETRY)
             assert_int_equal(ack.ack.owed, combinations[i].owed);
+        if (n > 1) { /* a loss that nobody counted is told to who held the data */
+            const bool uncounted = strpbrk(combinations[i].answers, "jJ") != NULL;
+            assert_int_equal(ack.outcome.also_lost, v == VERDICT_RETRY && uncounted);
+            assert_int_equal(ack.outcome.counted, v == VERDICT_REJECT && !uncounted);
+        }
         fanout_free(f);
     }
     assert_int_equal(mem_used(), before);

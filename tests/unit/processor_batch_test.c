@@ -279,6 +279,94 @@ static void test_pending(void **state)
     rig_done(&r);
 }
 
+/* Two branches that answer later: the one that refused is asked again, the other is not. */
+static void test_late_refusal_of_one_branch(void **state)
+{
+    (void)state;
+    struct rig r = {0};
+    make(&r, 2, "{timeout: 0s}");
+    sink_set(&r.sinks[0], VERDICT_PENDING);
+    sink_set(&r.sinks[1], VERDICT_PENDING);
+    assert_int_equal(rig_offer(&r, spans(3, 1), NULL), VERDICT_OK);
+    sink_set(&r.sinks[0], VERDICT_OK);
+    sink_set(&r.sinks[1], VERDICT_OK);
+    ack_done(r.sinks[0].waiting[0], VERDICT_RETRY, &(struct outcome){.message = "later"});
+    ack_done(r.sinks[1].waiting[0], VERDICT_OK, NULL);
+    sink_wait(&r.sinks[0], 2);
+    processor_batch.stop(r.c, clock_now_ns() + 10 * NS_PER_S);
+    assert_int_equal(r.sinks[0].records, 3);
+    assert_int_equal(sink_offers(&r.sinks[1]), 1);
+    assert_int_equal(rig_metric(&r, DROPPED, LABELS), 0);
+    rig_done(&r);
+}
+
+/* One branch refuses for good while another one may take it later: counted once, unless the branch
+ * has done so. */
+static void test_loss_beside_a_refusal(void **state)
+{
+    (void)state;
+    for (int counted = 0; counted < 2; counted++) {
+        struct rig r = {0};
+        const struct outcome no = {.message = "no", .counted = counted};
+        make(&r, 2, "{timeout: 0s}");
+        sink_set(&r.sinks[0], VERDICT_PENDING);
+        r.sinks[1].refusals = 3;
+        assert_int_equal(rig_offer(&r, spans(5, 1), NULL), VERDICT_OK);
+        ack_done(r.sinks[0].waiting[0], VERDICT_REJECT, &no);
+        sink_wait(&r.sinks[1], 4);
+        processor_batch.stop(r.c, clock_now_ns() + 10 * NS_PER_S);
+        assert_int_equal(sink_offers(&r.sinks[0]), 1);
+        assert_int_equal(r.sinks[1].records, 5);
+        assert_int_equal(rig_metric(&r, DROPPED, LABELS), counted ? 0 : 5);
+        rig_done(&r);
+    }
+}
+
+/* Who refused for good has counted it. */
+static void test_counted_rejection(void **state)
+{
+    (void)state;
+    struct rig r = {0};
+    make(&r, 1, "{timeout: 0s}");
+    sink_set(&r.sinks[0], VERDICT_PENDING);
+    rig_offer(&r, spans(5, 1), NULL);
+    ack_done(r.sinks[0].waiting[0], VERDICT_REJECT, &(struct outcome){.counted = true});
+    assert_int_equal(rig_metric(&r, DROPPED, LABELS), 0);
+    rig_done(&r);
+}
+
+/* In front of queues on disk: at once and one by one, and the client's answer is theirs. */
+static void test_hand_through(void **state)
+{
+    (void)state;
+    struct rig r = {0};
+    struct batch_limits limits = {0};
+    struct fake_ack late;
+    struct outcome out = {0};
+    make(&r, 1, "{timeout: 3s, send_batch_size: 100, send_batch_max_size: 200}");
+    processor_batch.hand_through(r.c, &limits);
+    assert_true(limits.timeout_ns == 3 * NS_PER_S && limits.min_records == 100);
+    assert_int_equal(limits.max_records, 200);
+    for (uint32_t n = 1; n < 4; n++) {
+        assert_int_equal(rig_offer(&r, spans((int)n, 1), NULL), VERDICT_OK);
+        assert_int_equal(r.sinks[0].taken[n - 1]->records, n);
+    }
+    sink_set(&r.sinks[0], VERDICT_RETRY);
+    r.sinks[0].retry_after_ms = 700;
+    assert_int_equal(rig_offer(&r, spans(1, 1), &out), VERDICT_RETRY);
+    assert_int_equal(out.retry_after_ms, 700);
+    sink_set(&r.sinks[0], VERDICT_PENDING);
+    fake_ack_init(&late);
+    assert_int_equal(r.c->type->consume(r.c, spans(1, 1), &late.ack), VERDICT_PENDING);
+    processor_batch.stop(r.c, clock_now_ns() + NS_PER_S); /* waits for nobody: nothing is its own */
+    assert_int_equal(fake_ack_answers(&late), 0);
+    ack_done(r.sinks[0].waiting[0], VERDICT_OK, NULL);
+    assert_int_equal(fake_ack_verdict(&late, VERDICT_PENDING), VERDICT_OK);
+    assert_int_equal(sink_offers(&r.sinks[0]), 5);
+    assert_int_equal(rig_metric(&r, DROPPED, LABELS), 0);
+    rig_done(&r);
+}
+
 /* Room is limited: then clients are refused, and served again when downstream takes data. */
 static void test_full(void **state)
 {
@@ -424,14 +512,25 @@ static void test_config(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_size),          cmocka_unit_test(test_large_is_referenced),
-        cmocka_unit_test(test_cuts),          cmocka_unit_test(test_timeout),
-        cmocka_unit_test(test_empty),         cmocka_unit_test(test_refused_branch_only),
-        cmocka_unit_test(test_retry_after),   cmocka_unit_test(test_reject),
-        cmocka_unit_test(test_pending),       cmocka_unit_test(test_full),
-        cmocka_unit_test(test_slow),          cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_stop_delivers), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_size),
+        cmocka_unit_test(test_large_is_referenced),
+        cmocka_unit_test(test_cuts),
+        cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_refused_branch_only),
+        cmocka_unit_test(test_retry_after),
+        cmocka_unit_test(test_reject),
+        cmocka_unit_test(test_pending),
+        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_stop_delivers),
+        cmocka_unit_test(test_threads),
         cmocka_unit_test(test_config),
+        cmocka_unit_test(test_late_refusal_of_one_branch),
+        cmocka_unit_test(test_loss_beside_a_refusal),
+        cmocka_unit_test(test_counted_rejection),
+        cmocka_unit_test(test_hand_through),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

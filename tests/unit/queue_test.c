@@ -343,10 +343,13 @@ static void test_unqueued_answers(void **state)
         assert_int_equal(ack.outcome.rejected, cases[i].to.rejected);
         assert_int_equal(ack.outcome.retry_after_ms, cases[i].to.retry_after_ms);
         assert_string_equal(ack.outcome.message, cases[i].to.message);
+        assert_int_equal(ack.outcome.counted, cases[i].verdict == VERDICT_REJECT);
         f->queue = queue_free(f->queue);
     }
     assert_int_equal(metric_value(f->metrics.sent), 1);
     assert_int_equal(metric_value(f->metrics.send_failed), 5);
+    assert_int_equal(metric_value(f->metrics.rejected), 2);
+    assert_int_equal(metric_value(f->metrics.returned), 3);
 }
 
 static void test_unqueued_requests_do_not_wait_for_each_other(void **state)

@@ -166,6 +166,30 @@ static void test_words(void **state)
     host_free(h);
 }
 
+/* Whoever waited for an answer was told and has it still: not in, not lost. */
+static void test_returned(void **state)
+{
+    (void)state;
+    struct host *h = make_host();
+    struct exporter_metrics m;
+    struct summary s;
+    count_received(h, "http", SIGNAL_LOGS, 7, 5);
+    count_exporter(h, "e", SIGNAL_LOGS, 7, 6, 1, 0);
+    count_exporter(h, "f", SIGNAL_LOGS, 0, 5, 0, 0);
+    exporter_metrics_get(h, "e", SIGNAL_LOGS, &m);
+    metric_add(m.returned, 5);
+    exporter_metrics_get(h, "f", SIGNAL_LOGS, &m);
+    metric_add(m.returned, 5);
+    collect(h, &s);
+    _cleanup_free_ char *text = text_of(&s, NULL);
+    assert_non_null(strstr(
+        text, "!Summary: e: logs 8 in, 7 sent, 1 rejected by the backend, 5 given back to their "
+              "senders\n Summary: f: logs 0 in, 5 given back to their senders\n"));
+    assert_int_equal(summary_lost(&s), 1);
+    summary_done(&s);
+    host_free(h);
+}
+
 static void test_json(void **state)
 {
     (void)state;
@@ -404,15 +428,11 @@ static int remove_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_totals),
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_ten_lines),
-        cmocka_unit_test(test_no_secrets),
-        cmocka_unit_test(test_modes),
-        cmocka_unit_test(test_full_disk),
-        cmocka_unit_test(test_beside),
-        cmocka_unit_test(test_links_and_devices),
+        cmocka_unit_test(test_totals),    cmocka_unit_test(test_words),
+        cmocka_unit_test(test_returned),  cmocka_unit_test(test_json),
+        cmocka_unit_test(test_ten_lines), cmocka_unit_test(test_no_secrets),
+        cmocka_unit_test(test_modes),     cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_beside),    cmocka_unit_test(test_links_and_devices),
         cmocka_unit_test(test_no_folder),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
