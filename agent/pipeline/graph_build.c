@@ -331,6 +331,8 @@ static int build(struct graph *g, const struct service_settings *s, struct cfg_e
     r = add_queues(g, &e);
     if (r == 0)
         r = wire(g);
+    if (r == 0)
+        graph_hand_through(g);
     if (r < 0)
         cfg_error(errs, (struct cfg_pos){0}, "service", "%s", e.text);
     return r;

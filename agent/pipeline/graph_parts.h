@@ -1,4 +1,5 @@
-/* What a graph is made of: graph_build.c makes it, graph_walk.c orders it, graph.c runs it. */
+/* What a graph is made of: graph_build.c makes it, graph_walk.c orders it, graph_durable.c looks
+ * for queues on disk, graph.c runs it. */
 #ifndef MOTEL_PIPELINE_GRAPH_PARTS_H
 #define MOTEL_PIPELINE_GRAPH_PARTS_H
 
@@ -21,6 +22,8 @@ struct pipeline {
     uint64_t *leaves;     /* below each exporter edge */
     uint64_t all_leaves;
     bool walking, walked;
+    enum { DURABLE_UNKNOWN, DURABLE_NO, DURABLE_YES } durable; /* all exporters below have queues on disk */
+    const struct node *seen; /* the last processor whose limits came by */
 };
 
 struct node_list {
@@ -49,5 +52,8 @@ struct graph {
 bool pipeline_receives(const struct pipeline *p, const struct node *n); /* `n` is one of its receivers */
 /* Fills g->inner, the pipelines' `leaves` and the connectors'. -EINVAL with the cycle in `errs`. */
 int graph_walk(struct graph *g, struct cfg_errors *errs);
+
+/* Processors in front of queues on disk only: they hand requests through, and the queues batch in their place. After the queues were made. */
+void graph_hand_through(struct graph *g);
 
 #endif

@@ -7,7 +7,8 @@
 
 #include <cmocka.h>
 
-#include "agent/pipeline/queue.h"
+#include "agent/pipeline/graph_parts.h"
+#include "agent/pipeline/queue_parts.h"
 #include "fake_pipeline.h"
 
 /* ---- components that write down what happens to them ---- */
@@ -29,6 +30,7 @@ struct fake {
     struct component base;
     enum verdict verdict;
     unsigned records[SIGNAL_COUNT];
+    bool through; /* was told to hand requests through */
 };
 
 static struct fake *made[64];
@@ -205,6 +207,61 @@ static int create_queued(const struct component_args *a, struct component **ret,
 {
     return fake_create_kind(a, KIND_EXPORTER, &queued_type, ret, reterr);
 }
+/* An exporter with a queue on disk, and one that is so for nothing: its requests are never queued.
+ */
+static const struct exporter_settings *disk_settings(const void *config)
+{
+    static struct queue_settings queue = {
+        .num_consumers = 1, .queue_size = 10, .storage = {.id = "file_storage"}};
+    static const struct exporter_settings settings = {.queue = &queue};
+    (void)config;
+    return &settings;
+}
+static int create_disk(const struct component_args *a, struct component **ret, struct err *reterr);
+static const struct component_type disk_type = {.kind = KIND_EXPORTER,
+                                                .name = "d",
+                                                .accepts = SIGNALS_ALL,
+                                                .create = create_disk,
+                                                .destroy = fake_destroy,
+                                                .send = fake_send,
+                                                .settings = disk_settings};
+static int create_disk(const struct component_args *a, struct component **ret, struct err *reterr)
+{
+    return fake_create_kind(a, KIND_EXPORTER, &disk_type, ret, reterr);
+}
+static int create_forward(const struct component_args *a, struct component **ret,
+                          struct err *reterr);
+static const struct component_type forward_type = {.kind = KIND_CONNECTOR,
+                                                   .name = "f",
+                                                   .accepts = SIGNALS_ALL,
+                                                   .emits = SIGNALS_ALL,
+                                                   .same_signal = true,
+                                                   .create = create_forward,
+                                                   .destroy = fake_destroy,
+                                                   .consume = fake_pass};
+static int create_forward(const struct component_args *a, struct component **ret,
+                          struct err *reterr)
+{
+    return fake_create_kind(a, KIND_CONNECTOR, &forward_type, ret, reterr);
+}
+static int create_holder(const struct component_args *a, struct component **ret,
+                         struct err *reterr);
+static void holder_through(struct component *c, struct batch_limits *ret)
+{
+    container_of(c, struct fake, base)->through = true;
+    *ret = (struct batch_limits){.timeout_ns = 5, .min_records = 2, .max_records = 3};
+}
+static const struct component_type holder_type = {.kind = KIND_PROCESSOR,
+                                                  .name = "ph",
+                                                  .accepts = SIGNALS_ALL,
+                                                  .create = create_holder,
+                                                  .destroy = fake_destroy,
+                                                  .consume = fake_pass,
+                                                  .hand_through = holder_through};
+static int create_holder(const struct component_args *a, struct component **ret, struct err *reterr)
+{
+    return fake_create_kind(a, KIND_PROCESSOR, &holder_type, ret, reterr);
+}
 static const struct component_type traces_only = {.kind = KIND_EXPORTER,
                                                   .name = "t",
                                                   .accepts = SIGNAL_BIT(SIGNAL_TRACES),
@@ -226,9 +283,13 @@ struct world {
     char text[400];
 };
 
-static const struct component_type *type_of(char letter)
+static const struct component_type *type_of(const char *id)
 {
-    switch (letter) {
+    if (strncmp(id, "ph", 2) == 0)
+        return &holder_type;
+    switch (*id) {
+    case 'd': return &disk_type;
+    case 'f': return &forward_type;
     case 'r': return &types[KIND_RECEIVER];
     case 'p': return &types[KIND_PROCESSOR];
     case 'c': return &types[KIND_CONNECTOR];
@@ -246,7 +307,7 @@ static const struct component_settings *settings_of(struct world *w, const char 
             return &w->components[i];
     struct component_settings *s = &w->components[w->ncomponents++];
     *s = (struct component_settings){
-        .id = id, .type = type_of(*id), .pos = {"c.yaml", (int)w->ncomponents, 3}};
+        .id = id, .type = type_of(id), .pos = {"c.yaml", (int)w->ncomponents, 3}};
     return s;
 }
 
@@ -532,6 +593,84 @@ static void test_one_queue_per_signal(void **state)
     end(&w);
 }
 
+/* Who collects requests hands them through when every way from it ends in a queue on disk. */
+static const struct {
+    const char *pipelines,
+        *through; /* "ph1 ph2@logs": ids, and pipelines where there are several */
+} durable[] = {
+    {"traces: r ph -> d", "ph@traces "},
+    {"traces: r ph p -> d1 d2", "ph@traces "},
+    {"traces: r p ph1 ph2 -> d", "ph2@traces ph1@traces "},
+    {"traces: r ph -> q", ""},
+    {"traces: r ph -> e", ""},
+    {"traces: r ph -> d q", ""},
+    {"traces: r ph -> d e", ""},
+    {"traces: r ph -> d;logs: r ph -> d e", "ph@traces "},
+    {"traces: r ph -> d;logs: r ph -> d", "ph@traces ph@logs "},
+    {"traces: r ph -> c;metrics: c -> d", ""},
+    {"traces: r ph -> f;traces/2: f -> d", "ph@traces "},
+    {"traces: r ph -> f d1;traces/2: f p -> d2;traces/3: f ph -> d3", "ph@traces ph@traces/3 "},
+    {"traces: r ph -> f d1;traces/2: f p -> q;traces/3: f ph -> d3", "ph@traces/3 "},
+    {"traces: r ph -> f;traces/2: f -> c;logs: c ph -> d", "ph@logs "},
+    {"traces: r ph -> f;traces/2: f -> f2;traces/3: f2 -> d", "ph@traces "},
+    {"traces: r ph -> f;logs: r -> f;traces/2: f -> d;logs/2: f -> q", "ph@traces "},
+};
+
+static void test_hand_through(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(durable); i++) {
+        struct world w;
+        char got[200] = "";
+        assert_int_equal(build(&w, durable[i].pipelines), 0);
+        for (size_t k = 0; k < w.service.npipelines; k++)
+            for (unsigned n = 0; n < nmade; n++) {
+                const char *pipeline = made[n]->base.logger.pipeline;
+                size_t len = strlen(got);
+                if (made[n]->through && strcmp(pipeline, w.pipelines[k].name) == 0)
+                    snprintf(got + len, sizeof(got) - len, "%s@%s ", made[n]->base.id, pipeline);
+            }
+        if (strcmp(got, durable[i].through) != 0)
+            fail_msg("%s: %s", durable[i].pipelines, got);
+        end(&w);
+    }
+}
+
+static const struct queue *queue_of(const struct world *w, const char *id, enum signal s)
+{
+    for (size_t i = 0; i < w->graph->nnodes; i++)
+        if (strcmp(w->graph->nodes[i].settings->id, id) == 0)
+            return w->graph->nodes[i].queues[s];
+    return NULL;
+}
+
+/* The queues batch in the place of those who hand through, and only these. */
+static void test_limits_reach_the_queues(void **state)
+{
+    (void)state;
+    struct world w;
+    assert_int_equal(build(&w,
+                           "traces: r ph -> f d1;traces/2: f -> d2;logs: r ph -> d1 q;logs/2: r -> "
+                           "d3;metrics: r ph -> d3"),
+                     0);
+    const struct {
+        const char *id;
+        enum signal signal;
+        bool batching;
+    } want[] = {{"d1", SIGNAL_TRACES, true}, {"d2", SIGNAL_TRACES, true},
+                {"d1", SIGNAL_LOGS, false},  {"q", SIGNAL_LOGS, false},
+                {"d3", SIGNAL_LOGS, false},  {"d3", SIGNAL_METRICS, true}};
+    for (size_t i = 0; i < ARRAY_SIZE(want); i++) {
+        const struct queue *q = queue_of(&w, want[i].id, want[i].signal);
+        assert_non_null(q);
+        assert_int_equal(q->batching, want[i].batching);
+        if (q->batching)
+            assert_true(q->batch.flush_timeout_ns == 5 && q->batch.min_size == 2 &&
+                        q->batch.max_size == 3 && q->batch.sizer == SIZER_ITEMS);
+    }
+    end(&w);
+}
+
 static void test_extensions(void **state)
 {
     (void)state;
@@ -561,6 +700,8 @@ int main(void)
         cmocka_unit_test(test_instances_and_flow),
         cmocka_unit_test(test_masks),
         cmocka_unit_test(test_one_queue_per_signal),
+        cmocka_unit_test(test_hand_through),
+        cmocka_unit_test(test_limits_reach_the_queues),
         cmocka_unit_test(test_extensions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
