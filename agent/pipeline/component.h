@@ -55,11 +55,8 @@ struct component_args {
     struct host *host;
 };
 
-/* How a processor batches, for the queues that do it in its place. */
-struct batch_limits {
-    int64_t timeout_ns;               /* longest wait for more; 0 = none */
-    int64_t min_records, max_records; /* enough to be sent; cut to this size, 0 = never */
-};
+/* How a processor batches, for the queues that do it in its place. time-out 0 = no wait; max 0 = never cut. */
+struct batch_limits { int64_t timeout_ns, min_records, max_records; };
 
 struct component_type {
     enum component_kind kind;
