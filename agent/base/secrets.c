@@ -151,6 +151,15 @@ bool secrets_double(double d)
     return false;
 }
 
+void secrets_each(void (*see)(void *ctx, const struct secret_view *v), void *ctx)
+{
+    for (struct secret *s = atomic_load(&head); s; s = s->next) {
+        const struct secret_view v = {bytes_of(s->value, s->len), s->is_int, s->is_double, s->i,
+                                      s->d};
+        see(ctx, &v);
+    }
+}
+
 /* How many bytes at the end of `text` are how the secret begins. */
 static size_t begun_at_end(const struct secret *s, struct bytes text)
 {

@@ -28,6 +28,14 @@ bool secrets_numeric(void);
 /* True when the number, as text, is a secret. */
 bool secrets_int(int64_t i);
 bool secrets_double(double d);
+/* Calls see() for each value, the longest first, also while the lookups are switched off; the values stay where they are. */
+struct secret_view {
+    struct bytes value;
+    bool is_int, is_double; /* the numbers that secrets_int() and secrets_double() find */
+    int64_t i;
+    double d;
+};
+void secrets_each(void (*see)(void *ctx, const struct secret_view *v), void *ctx);
 /* `text` was cut at its end: what may be the beginning of a secret there (SECRET_PART_BYTES or more) is taken away. */
 #define SECRET_PART_BYTES 4
 void secrets_trim(char *text);
