@@ -194,6 +194,15 @@ int secrets_redact(struct bytes text, struct buf *out)
     return buf_append(out, text.data, text.len);
 }
 
+void secrets_blank(char *text)
+{
+    size_t at = 0, len = 0;
+    while (secrets_active() && find(bytes_str(text), &at, &len)) {
+        memset(text + at, '*', len);
+        text += at + len;
+    }
+}
+
 void secrets_clear(void)
 {
     pthread_mutex_lock(&lock);

@@ -41,6 +41,8 @@ void secrets_each(void (*see)(void *ctx, const struct secret_view *v), void *ctx
 void secrets_trim(char *text);
 /* Appends `text` with every secret replaced by the placeholder; 0, -ENOMEM or -EMSGSIZE. */
 int secrets_redact(struct bytes text, struct buf *out);
+/* Overwrites every secret in `text` with asterisks: for texts that strangers wrote and that are passed on. */
+void secrets_blank(char *text);
 /* Forgets all values (tests). */
 void secrets_clear(void);
 

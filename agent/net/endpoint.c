@@ -65,7 +65,11 @@ static int split(const char *endpoint, struct hostport *ret, struct err *reterr)
 int endpoint_check(const char *endpoint, struct err *reterr)
 {
     struct hostport h;
-    return split(endpoint, &h, reterr);
+    int r = split(endpoint, &h, reterr);
+    const bool number = r == 0 && h.port[0] && h.port[strspn(h.port, "0123456789")] == 0;
+    if (number && strtoul(h.port, NULL, 10) > 65535)
+        return split_bad(endpoint, "invalid port", reterr);
+    return r;
 }
 
 const char *endpoint_format(const struct sockaddr *a, socklen_t len, char *text, size_t size)

@@ -53,6 +53,8 @@ static void exchange_unref(struct http_exchange *x)
     if (atomic_fetch_sub(&x->refs, 1) != 1)
         return;
     drop_body(x);
+    if (x->ticket)
+        x->ticket_drop(x->ticket);
     buf_unref(x->late.body);
     free(x->late_headers);
     free(x->late_trailers);
@@ -393,4 +395,15 @@ void *http_user(const struct http_exchange *x)
 void http_set_user(struct http_exchange *x, void *user)
 {
     x->user = user;
+}
+
+void http_set_ticket(struct http_exchange *x, void *ticket, void (*drop)(void *ticket))
+{
+    x->ticket = ticket;
+    x->ticket_drop = drop;
+}
+
+void *http_take_ticket(struct http_exchange *x)
+{
+    return TAKE_PTR(x->ticket);
 }

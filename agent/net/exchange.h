@@ -37,7 +37,8 @@ struct http_exchange { /* first member of the carrier's struct */
     bool grpc, grpc_compressed, truncated;
     struct reply late; /* a reply from another thread */
     struct http_header_out *late_headers, *late_trailers;
-    void *user;
+    void *user, *ticket;
+    void (*ticket_drop)(void *ticket);
     struct bytes method, path;
     struct buf *body;
     size_t receiving; /* its share of RECEIVING_MAX_BYTES */

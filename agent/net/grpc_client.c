@@ -331,14 +331,14 @@ static void call(struct grpc_client *c, struct grpc_call *k)
     pthread_mutex_unlock(&c->lock);
 }
 
-static void call_with(struct grpc_client *c, const char *path, bool compressed,
-                      const struct bytes *parts, unsigned nparts, uint64_t deadline_ns,
-                      struct grpc_response *ret)
+static void call_ready(struct grpc_client *c, const char *path, const struct bytes *parts,
+                       unsigned nparts, const struct grpc_call_options *o,
+                       struct grpc_response *ret)
 {
-    struct grpc_call k = {.path = path, .ret = ret, .code = -1};
-    k.deadline_ns = deadline_ns ? deadline_ns : UINT64_MAX;
+    struct grpc_call k = {.path = path, .options = o, .ret = ret, .code = -1};
+    k.deadline_ns = o->deadline_ns ? o->deadline_ns : UINT64_MAX;
     memset(ret, 0, sizeof(*ret));
-    int r = set_body(&k, compressed, parts, nparts);
+    int r = set_body(&k, o->compressed, parts, nparts);
     if (r == 0)
         r = cond_init_monotonic(&k.done);
     if (r < 0) {
@@ -353,18 +353,22 @@ static void call_with(struct grpc_client *c, const char *path, bool compressed,
     buf_unref(k.data);
 }
 
-void grpc_client_call(struct grpc_client *c, const char *path, const struct bytes *parts,
-                      unsigned nparts, uint64_t deadline_ns, struct grpc_response *ret)
+void grpc_client_call_with(struct grpc_client *c, const char *path, const struct bytes *parts,
+                           unsigned nparts, const struct grpc_call_options *o,
+                           struct grpc_response *ret)
 {
     const struct grpc_client_settings *s = &c->settings;
-    if (s->compression == CODEC_IDENTITY) {
-        call_with(c, path, false, parts, nparts, deadline_ns, ret);
+    if (o->compressed || s->compression == CODEC_IDENTITY) {
+        call_ready(c, path, parts, nparts, o, ret);
         return;
     }
     _cleanup_buf_ struct buf *packed = buf_new(0);
     if (packed &&
         codec_compress(s->compression, s->compression_level, parts, nparts, packed) == 0) {
-        grpc_client_call_compressed(c, path, buf_bytes(packed), deadline_ns, ret);
+        const struct bytes whole = buf_bytes(packed);
+        struct grpc_call_options as = *o;
+        as.compressed = true;
+        call_ready(c, path, &whole, 1, &as, ret);
         return;
     }
     memset(ret, 0, sizeof(*ret));
@@ -375,5 +379,19 @@ void grpc_client_call(struct grpc_client *c, const char *path, const struct byte
 void grpc_client_call_compressed(struct grpc_client *c, const char *path, struct bytes message,
                                  uint64_t deadline_ns, struct grpc_response *ret)
 {
-    call_with(c, path, true, &message, 1, deadline_ns, ret);
+    grpc_client_call_with(
+        c, path, &message, 1,
+        &(struct grpc_call_options){.compressed = true, .deadline_ns = deadline_ns}, ret);
+}
+
+void grpc_client_call(struct grpc_client *c, const char *path, const struct bytes *parts,
+                      unsigned nparts, uint64_t deadline_ns, struct grpc_response *ret)
+{
+    grpc_client_call_with(c, path, parts, nparts,
+                          &(struct grpc_call_options){.deadline_ns = deadline_ns}, ret);
+}
+
+bool grpc_client_is_secure(const struct grpc_client *c)
+{
+    return c->secure;
 }

@@ -36,6 +36,17 @@ void grpc_client_call(struct grpc_client *c, const char *path, const struct byte
 /* The same with a message that the caller has compressed by the client's codec already. */
 void grpc_client_call_compressed(struct grpc_client *c, const char *path, struct bytes message, uint64_t deadline_ns,
                                  struct grpc_response *ret);
+/* The same with metadata of this call alone; it takes the place of the client's of the same names. `compressed`: as above, of one part. */
+struct grpc_call_options {
+    const struct http_metadata *metadata; /* as in the settings */
+    unsigned nmetadata;
+    bool compressed;
+    uint64_t deadline_ns;
+};
+void grpc_client_call_with(struct grpc_client *c, const char *path, const struct bytes *parts, unsigned nparts,
+                           const struct grpc_call_options *o, struct grpc_response *ret);
+/* True when the settings and the endpoint mean TLS. */
+bool grpc_client_is_secure(const struct grpc_client *c);
 void grpc_client_stop(struct grpc_client *c); /* calls under way and later ones end with CANCELLED; closes the connection */
 struct grpc_client *grpc_client_free(struct grpc_client *c); /* NULL ok; returns NULL; no call may be under way */
 DEFINE_CLEANUP(struct grpc_client *, grpc_client_free)

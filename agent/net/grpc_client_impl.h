@@ -23,6 +23,7 @@ enum call_cancel { CALL_GOES_ON, CALL_DEADLINE, CALL_STOPPED };
 struct grpc_call {
     struct grpc_call *prev, *next; /* in the pending or the active list */
     const char *path;
+    const struct grpc_call_options *options;
     uint64_t deadline_ns; /* UINT64_MAX = none */
     struct grpc_response *ret;
     pthread_cond_t done;

@@ -126,12 +126,34 @@ static const char *encoding_name(enum codec c)
     return c == CODEC_SNAPPY_FRAMED || c == CODEC_SNAPPY ? "snappy" : codec_name(c);
 }
 
-static size_t encoded_room(const struct grpc_client_settings *s)
+static size_t encoded_room(const struct http_metadata *m, unsigned n)
 {
-    size_t n = 0;
+    size_t room = 0;
+    for (unsigned i = 0; i < n; i++)
+        room += strlen(m[i].value) * 4 / 3 + 16;
+    return room;
+}
+
+static bool is_replaced(const struct http_metadata *m, const struct grpc_call_options *o)
+{
+    for (unsigned i = 0; i < o->nmetadata; i++)
+        if (strcmp(o->metadata[i].name, m->name) == 0)
+            return true;
+    return false;
+}
+
+/* What the call brings itself (credentials) is kept out of the tables that compress headers. */
+static void add_all_metadata(struct headers *h, const struct grpc_client_settings *s,
+                             const struct grpc_call_options *o)
+{
+    const size_t first = h->n;
+    for (unsigned i = 0; i < o->nmetadata; i++)
+        add_metadata(h, &o->metadata[i]);
+    for (size_t i = first; i < h->n; i++)
+        h->nv[i].flags |= NGHTTP2_NV_FLAG_NO_INDEX;
     for (unsigned i = 0; i < s->nmetadata; i++)
-        n += strlen(s->metadata[i].value) * 4 / 3 + 16;
-    return n;
+        if (!is_replaced(&s->metadata[i], o))
+            add_metadata(h, &s->metadata[i]);
 }
 
 static void fill_headers(const struct grpc_client *c, const struct grpc_call *k, char timeout[16],
@@ -155,16 +177,19 @@ static void fill_headers(const struct grpc_client *c, const struct grpc_call *k,
         grpc_timeout_format(k->deadline_ns > now ? k->deadline_ns - now : 0, timeout);
         add(h, "grpc-timeout", timeout, strlen(timeout));
     }
-    for (unsigned i = 0; i < s->nmetadata; i++)
-        add_metadata(h, &s->metadata[i]);
+    add_all_metadata(h, s, k->options);
 }
 
 int grpc_h2_submit(struct grpc_client *c, struct grpc_call *k)
 {
     _cleanup_buf_ struct buf *encoded = buf_new(0);
-    if (!encoded || buf_reserve(encoded, encoded_room(&c->settings)) < 0)
+    const struct grpc_client_settings *s = &c->settings;
+    const struct grpc_call_options *o = k->options;
+    const size_t room =
+        encoded_room(s->metadata, s->nmetadata) + encoded_room(o->metadata, o->nmetadata);
+    if (!encoded || buf_reserve(encoded, room) < 0)
         return -ENOMEM;
-    _cleanup_free_ nghttp2_nv *nv = calloc(OWN_HEADERS + c->settings.nmetadata, sizeof(*nv));
+    _cleanup_free_ nghttp2_nv *nv = calloc(OWN_HEADERS + s->nmetadata + o->nmetadata, sizeof(*nv));
     if (!nv)
         return -ENOMEM;
     struct headers h = {.nv = nv, .encoded = encoded};

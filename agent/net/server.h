@@ -33,6 +33,9 @@ uint64_t http_announced(const struct http_exchange *x);   /* Content-Length or t
 struct buf *http_take_body(struct http_exchange *x);
 void *http_user(const struct http_exchange *x);
 void http_set_user(struct http_exchange *x, void *user);
+/* Something that goes with the request and is given to `drop` when the request ends before somebody took it, whatever ends it. */
+void http_set_ticket(struct http_exchange *x, void *ticket, void (*drop)(void *ticket));
+void *http_take_ticket(struct http_exchange *x); /* NULL = none, or taken before */
 
 /* Replies once, from any thread, in headers() or request() or later; `x` is gone for the caller. Header names in lower case. `body` is
  * taken (NULL = empty). On HTTP/2 the trailers are sent behind the body; without body and trailers the headers end the stream.

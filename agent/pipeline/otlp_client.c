@@ -119,6 +119,7 @@ void client_headers_scrub(const struct cfg_map *headers, char *text)
         if (space)
             blank_out(text, space + 1);
     }
+    secrets_blank(text);
 }
 
 /* ---- requests */

@@ -29,7 +29,8 @@ enum codec compression_codec(const char *name, bool grpc);
 int client_headers_check(const struct cfg_map *headers, struct err *reterr);
 /* The value of a header in any case; NULL when it is not set. */
 const char *client_headers_get(const struct cfg_map *headers, const char *name);
-/* Blanks every header value of six bytes or more, with or without its scheme ("Bearer "), out of a text that a backend wrote. */
+/* Blanks every header value of six bytes or more, with or without its scheme ("Bearer "), and every known secret out of a text that a backend
+ * wrote. */
 void client_headers_scrub(const struct cfg_map *headers, char *text);
 
 /* The request of a batch in protobuf, fields in the reference's order (proto/wire_order.h): as one piece, which is valid as long

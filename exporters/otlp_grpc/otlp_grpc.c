@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "agent/net/grpc_client.h"
+#include "agent/pipeline/auth.h"
 #include "agent/pipeline/otlp_client.h"
 #include "agent/pipeline/queue.h"
 #include "proto/wire_order.h"
@@ -25,6 +26,7 @@ struct otlp_grpc_config {
     const char *authority, *user_agent, *balancer_name;
     bool wait_for_ready;
     struct keepalive_config *keepalive;
+    struct auth_settings *auth;
     int64_t read_buffer_size, write_buffer_size;
 };
 
@@ -34,6 +36,7 @@ struct otlp_grpc {
     struct http_metadata *metadata;
     unsigned nmetadata;
     struct grpc_client *client;
+    const struct client_auth *auth; /* NULL = none */
 };
 
 /* ---- configuration */
@@ -155,7 +158,13 @@ static int create(const struct component_args *args, struct component **ret, str
  * not. */
 static int start(struct component *c, struct err *reterr)
 {
-    return tls_client_test(&((struct otlp_grpc *)c)->config->tls, reterr);
+    struct otlp_grpc *g = (struct otlp_grpc *)c;
+    int r = client_auth_find(c->host, g->config->auth, "gRPC", &g->auth, reterr);
+    if (r == 0 && g->auth && !grpc_client_is_secure(g->client))
+        r = err_set(reterr, -EINVAL,
+                    "grpc: the credentials require transport level security (auth needs TLS: the "
+                    "endpoint begins with http://, or tls::insecure is set)");
+    return r == 0 ? tls_client_test(&g->config->tls, reterr) : r;
 }
 
 static void stop(struct component *c, uint64_t deadline_ns _unused_)
@@ -223,7 +232,7 @@ static const char *const methods[SIGNAL_COUNT] = {
 };
 
 /* Makes the message and calls; -ENOMEM when it cannot be made. */
-static int call(struct otlp_grpc *g, const struct batch *b, uint64_t deadline_ns,
+static int call(struct otlp_grpc *g, const struct batch *b, struct grpc_call_options *o,
                 struct grpc_response *ret)
 {
     enum codec codec = compression_codec(g->config->compression, true);
@@ -233,14 +242,37 @@ static int call(struct otlp_grpc *g, const struct batch *b, uint64_t deadline_ns
         struct bytes message;
         int r = otlp_client_request(b, &owner, &message);
         if (r == 0)
-            grpc_client_call(g->client, methods[b->signal], &message, 1, deadline_ns, ret);
+            grpc_client_call_with(g->client, methods[b->signal], &message, 1, o, ret);
         return r;
     }
     _cleanup_buf_ struct buf *packed = buf_new(0);
     int r = packed ? otlp_client_request_compressed(b, codec, level, packed) : -ENOMEM;
+    o->compressed = true;
     if (r == 0)
-        grpc_client_call_compressed(g->client, methods[b->signal], buf_bytes(packed), deadline_ns,
-                                    ret);
+        grpc_client_call_with(g->client, methods[b->signal],
+                              &(struct bytes){packed->data, packed->len}, 1, o, ret);
+    return r;
+}
+
+/* The call with the credentials of this moment. 0, or RETRY was answered. */
+static int call_as(struct otlp_grpc *g, const struct batch *b, uint64_t deadline_ns,
+                   struct grpc_response *ret, struct outcome *out)
+{
+    struct err e = {0};
+    _cleanup_(auth_headers_done) struct auth_headers auth;
+    if (auth_headers_get(g->auth, true, &auth, &e) < 0) {
+        out->status = RPC_UNAVAILABLE;
+        outcome_message(out, "failed to get credentials: %s", e.text);
+        return -1;
+    }
+    struct http_metadata m[AUTH_HEADERS_MAX];
+    struct grpc_call_options o = {m, 0, false, deadline_ns};
+    for (; o.nmetadata < auth.n; o.nmetadata++)
+        m[o.nmetadata] =
+            (struct http_metadata){auth.items[o.nmetadata].name, auth.items[o.nmetadata].value};
+    int r = call(g, b, &o, ret);
+    if (r < 0)
+        outcome_message(out, "out of memory while the request was made");
     return r;
 }
 
@@ -249,10 +281,8 @@ static enum verdict otlp_grpc_send(struct component *c, const struct batch *b, u
 {
     struct otlp_grpc *g = (struct otlp_grpc *)c;
     struct grpc_response res;
-    if (call(g, b, deadline_ns, &res) < 0) {
-        outcome_message(out, "out of memory while the request was made");
+    if (call_as(g, b, deadline_ns, &res, out) < 0)
         return VERDICT_RETRY;
-    }
     enum verdict v =
         res.code == RPC_OK ? read_success(g, b->signal, &res, out) : read_failure(g, &res, out);
     buf_unref(res.message_bytes);
@@ -310,9 +340,8 @@ static const struct cfg_field fields[] = {
      .elem = &cfg_elem_opaque,
      .pairs = true,
      .help = "Metadata of every request, as a map or a list of name and value."},
-    {.key = "auth",
-     .kind = BIND_REFUSED,
-     .help = "authenticators for clients are not available; send the token with `headers`"},
+    AUTH_FIELD(struct otlp_grpc_config, auth, auth_fields,
+               "An authenticator extension gives the credentials of every request; needs TLS."),
     {.key = "authority",
      .kind = BIND_STRING,
      CFG_AT(struct otlp_grpc_config, authority),

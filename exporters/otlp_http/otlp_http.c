@@ -5,6 +5,7 @@
 #include "agent/base/clock.h"
 #include "agent/net/http_pool.h"
 #include "agent/net/retry_after.h"
+#include "agent/pipeline/auth.h"
 #include "agent/pipeline/otlp_client.h"
 #include "agent/pipeline/queue.h"
 #include "proto/json.h"
@@ -28,6 +29,7 @@ struct otlp_http_config {
     struct cfg_map headers;
     const char *proxy_url;
     struct tls_client_settings tls;
+    struct auth_settings *auth;
     int64_t read_buffer_size, write_buffer_size, max_conns_per_host;
     struct keepalive_config *keepalive;
     enum cfg_presence keepalive_given;
@@ -49,6 +51,7 @@ struct otlp_http {
     char *urls[SIGNAL_COUNT]; /* NULL = no endpoint for the signal */
     char **headers;           /* "name: value", NULL ended */
     struct http_pool *pool;
+    const struct client_auth *auth; /* NULL = none */
 };
 
 /* ---- configuration */
@@ -243,7 +246,8 @@ static int start(struct component *c, struct err *reterr)
         log_warn(&c->logger, "idle_conn_timeout, max_idle_conns, max_idle_conns_per_host and "
                              "disable_keep_alives are deprecated; use the "
                              "keepalive block instead");
-    return tls_client_test(&h->config->tls, reterr);
+    int r = client_auth_find(c->host, h->config->auth, "HTTP", &h->auth, reterr);
+    return r == 0 ? tls_client_test(&h->config->tls, reterr) : r;
 }
 
 static void stop(struct component *c, uint64_t deadline_ns _unused_)
@@ -352,6 +356,67 @@ static enum verdict exchange(struct otlp_http *h, enum signal s,
     return v;
 }
 
+/* The headers of one request: the configured ones, and the credentials of this moment. */
+struct request_headers {
+    const char **lines; /* NULL ended */
+    char *own[AUTH_HEADERS_MAX];
+    unsigned nown;
+};
+
+static void request_headers_done(struct request_headers *q)
+{
+    for (unsigned i = 0; i < q->nown; i++) {
+        explicit_bzero(q->own[i], strlen(q->own[i]));
+        free(q->own[i]);
+    }
+    free(q->lines);
+}
+
+/* "name: value" of a header that the credentials replace. */
+static bool is_replaced(const char *line, const struct auth_headers *auth)
+{
+    char name[256];
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(line, ":"), line);
+    return auth_headers_have(auth, name);
+}
+
+static int join_headers(const struct otlp_http *h, const struct auth_headers *auth,
+                        struct request_headers *ret)
+{
+    size_t n = 0, at = 0;
+    while (h->headers[n])
+        n++;
+    if (!(ret->lines = calloc(n + auth->n + 1, sizeof(*ret->lines))))
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        if (!is_replaced(h->headers[i], auth))
+            ret->lines[at++] = h->headers[i];
+    for (unsigned i = 0; i < auth->n; i++) {
+        if (asprintf(&ret->own[i], "%s: %s", auth->items[i].name, auth->items[i].value) < 0)
+            return -ENOMEM;
+        ret->nown++;
+        ret->lines[at++] = ret->own[i];
+    }
+    return 0;
+}
+
+static int make_request_headers(const struct otlp_http *h, struct request_headers *ret,
+                                struct outcome *out)
+{
+    struct err e = {0};
+    _cleanup_(auth_headers_done) struct auth_headers auth;
+    int r = auth_headers_get(h->auth, false, &auth, &e);
+    if (r < 0) {
+        out->status = RPC_UNAVAILABLE;
+        outcome_message(out, "failed to get credentials: %s", e.text);
+        return r;
+    }
+    r = join_headers(h, &auth, ret);
+    if (r < 0)
+        outcome_message(out, "out of memory while the request was made");
+    return r;
+}
+
 static enum verdict otlp_http_send(struct component *c, const struct batch *b, uint64_t deadline_ns,
                                    struct outcome *out)
 {
@@ -361,10 +426,13 @@ static enum verdict otlp_http_send(struct component *c, const struct batch *b, u
         outcome_message(out, "out of memory while the request was made");
         return VERDICT_RETRY;
     }
+    _cleanup_(request_headers_done) struct request_headers headers = {NULL};
+    if (make_request_headers(h, &headers, out) < 0)
+        return VERDICT_RETRY;
     const struct http_client_request q = {
         .method = "POST",
         .url = h->urls[b->signal],
-        .headers = (const char *const *)h->headers,
+        .headers = headers.lines,
         .body = &body.bytes,
         .nbody = 1,
         .deadline_ns = deadline_ns,
@@ -441,9 +509,9 @@ static const struct cfg_field fields[] = {
      .pairs = true,
      .help = "Headers of every request, as a map or a list of name and value; they replace the "
              "exporter's own."},
-    {.key = "auth",
-     .kind = BIND_REFUSED,
-     .help = "authenticators for clients are not available; send the token with `headers`"},
+    AUTH_FIELD(struct otlp_http_config, auth, auth_fields,
+               "An authenticator extension gives the credentials of every request; they replace "
+               "`headers` of the same name."),
     {.key = "proxy_url",
      .kind = BIND_STRING,
      CFG_AT(struct otlp_http_config, proxy_url),

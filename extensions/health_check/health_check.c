@@ -9,8 +9,10 @@
 
 #include "agent/base/clock.h"
 #include "agent/net/tls_server.h"
+#include "agent/pipeline/auth.h"
 #include "agent/pipeline/listen.h"
 
+#define MAX_BODY_BYTES 65536u     /* of a request whose credentials are being checked */
 #define STOP_NS (200 * NS_PER_MS) /* an answer under way may be taken */
 
 extern const struct component_type extension_health_check;
@@ -26,6 +28,7 @@ struct health_config {
     struct body_config *response_body;
     int64_t read_timeout_ns, read_header_timeout_ns, write_timeout_ns, idle_timeout_ns;
     struct keepalive_config *keepalive;
+    struct auth_settings *auth;
     bool keep_alives_enabled;
     struct tls_server_settings *tls;
     const struct cfg_value *ignored;
@@ -35,6 +38,7 @@ struct health {
     struct component c; /* first */
     const struct health_config *config;
     struct served *served;
+    struct auth_guard guard;
     char *path, *healthy, *unhealthy; /* the bodies NULL = JSON */
     atomic_bool ready;
     _Atomic uint64_t up_wall_ns, up_ns; /* when it became ready */
@@ -92,17 +96,15 @@ static bool path_matches(const struct health *h, struct bytes path)
     return bytes_eq_str(path, h->path);
 }
 
-/* Any method is answered, a body is not looked at. */
-static size_t on_headers(void *ctx, struct http_exchange *x)
+static void tell(const struct health *h, struct http_exchange *x)
 {
-    const struct health *h = ctx;
     bool ready = atomic_load(&h->ready);
     struct buf *b = buf_new(0);
     if (!path_matches(h, http_path(x))) {
         if (b && buf_append_str(b, "404 page not found\n") < 0)
             b = buf_unref(b);
         reply(x, 404, "text/plain; charset=utf-8", b);
-        return 0;
+        return;
     }
     int r = !b           ? 0
             : h->healthy ? buf_append_str(b, ready ? h->healthy : h->unhealthy)
@@ -110,13 +112,75 @@ static size_t on_headers(void *ctx, struct http_exchange *x)
     if (r)
         b = buf_unref(b);
     reply(x, ready ? 200 : 503, h->healthy ? "text/plain; charset=utf-8" : "application/json", b);
-    return 0;
 }
 
-/* Never called: every request is answered when its head is there. */
-static void on_request(_unused_ void *ctx, struct http_exchange *x)
+static void refuse(const struct health *h, struct http_exchange *x, bool busy, const char *reason)
 {
-    http_reply(x, 500, NULL, 0, NULL, NULL, 0, true);
+    struct buf *b = buf_new(0);
+    const struct http_header_out headers[] = {
+        {"content-type", "text/plain; charset=utf-8"},
+        {"x-content-type-options", "nosniff"},
+        {busy ? "retry-after" : "www-authenticate", busy ? "1" : h->guard.auth->challenge},
+    };
+    if (b && buf_printf(b, "%s\n", reason) < 0)
+        b = buf_unref(b);
+    http_reply(x, busy ? 503 : 401, headers, ARRAY_SIZE(headers), b, NULL, 0, false);
+}
+
+/* Any method is answered, a body is not looked at. */
+static size_t on_headers(void *ctx, struct http_exchange *x)
+{
+    struct health *h = ctx;
+    const char *reason;
+    switch (auth_guard_admit(&h->guard, x, &reason)) {
+    case ADMIT_PASS: tell(h, x); return 0;
+    case ADMIT_REFUSE: refuse(h, x, false, reason); return 0;
+    case ADMIT_BUSY: refuse(h, x, true, reason); return 0;
+    case ADMIT_LATER: break;
+    }
+    return MAX_BODY_BYTES;
+}
+
+/* A request whose credentials take longer to check. */
+struct waiting {
+    struct health *h;
+    struct http_exchange *x;
+};
+
+static void on_checked(void *ctx, const char *refused)
+{
+    struct waiting *w = ctx;
+    if (refused) {
+        auth_guard_refused(&w->h->guard, http_peer(w->x), refused);
+        refuse(w->h, w->x, false, refused);
+    } else {
+        tell(w->h, w->x);
+    }
+    free(w);
+}
+
+static void on_request(void *ctx, struct http_exchange *x)
+{
+    struct health *h = ctx;
+    struct auth_check *k = http_take_ticket(x);
+    struct waiting *w = malloc(sizeof(*w));
+    if (w && k) {
+        *w = (struct waiting){h, x};
+        k->then(k, on_checked, w);
+        return;
+    }
+    free(w);
+    if (k)
+        k->drop(k);
+    refuse(h, x, true, "out of memory");
+}
+
+static void on_too_large(void *ctx, struct http_exchange *x)
+{
+    struct auth_check *k = http_take_ticket(x);
+    if (k)
+        k->drop(k);
+    refuse(ctx, x, true, AUTH_RETRY_TEXT);
 }
 
 /* ---- life ---- */
@@ -159,7 +223,7 @@ static int health_start(struct component *c, struct err *reterr)
 {
     struct health *h = (struct health *)c;
     const struct health_config *config = h->config;
-    const struct http_service service = {on_headers, on_request, on_request, NULL, h};
+    const struct http_service service = {on_headers, on_request, on_too_large, NULL, h};
     const struct server_settings s = {
         .endpoint = config->endpoint,
         .transport = config->transport,
@@ -171,7 +235,10 @@ static int health_start(struct component *c, struct err *reterr)
             config->keepalive ? config->keepalive->idle_timeout_ns : config->idle_timeout_ns,
         .no_keepalive = !config->keep_alives_enabled && !config->keepalive,
     };
-    int r = served_start(c, "", &s, &service, &h->served, reterr);
+    int r = auth_guard_start(&h->guard, c, "http", config->auth, reterr);
+    if (r < 0)
+        return r;
+    r = served_start(c, "", &s, &service, &h->served, reterr);
     if (r < 0)
         err_prefix(reterr, "failed to bind to address %s: ", config->endpoint);
     return r;
@@ -259,7 +326,7 @@ static const struct cfg_field health_fields[] = {
     {.key = "include_metadata", .kind = BIND_ANY, CFG_AT(struct health_config, ignored), .help = "Accepted, has no effect."},
     {.key = "tls", .kind = BIND_BLOCK, CFG_AT(struct health_config, tls), .fields = tls_server_fields,
      CFG_NESTED(struct tls_server_settings), .null_absent = true, .help = "TLS instead of plain text."},
-    {.key = "auth", .kind = BIND_REFUSED, .help = NOT_YET("authentication")},
+    AUTH_FIELD(struct health_config, auth, auth_http_fields, "Answers only requests that an authenticator extension knows."),
     {.key = "middlewares", .kind = BIND_REFUSED, .def = "[]", .help = NOT_YET("middleware")},
     {.key = "http", .kind = BIND_REFUSED, .help = V2},
     {.key = "grpc", .kind = BIND_REFUSED, .help = V2},

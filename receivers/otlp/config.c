@@ -54,7 +54,7 @@ static const struct cfg_field grpc_fields[] = {
      .help = "Accepted; metadata of clients is not kept."},
     {.key = "tls", .kind = BIND_BLOCK, CFG_AT(struct grpc_config, tls), .fields = tls_server_fields,
      CFG_NESTED(struct tls_server_settings), .null_absent = true, .help = "TLS instead of plain text."},
-    {.key = "auth", .kind = BIND_REFUSED, .help = NOT_YET("authentication")},
+    AUTH_FIELD(struct grpc_config, auth, auth_fields, "Lets in only requests that an authenticator extension knows."),
     {.key = "middlewares", .kind = BIND_REFUSED, .def = "[]", .help = NOT_YET("middleware")},
     {0}};
 
@@ -110,7 +110,7 @@ static const struct cfg_field http_fields[] = {
      .help = "Accepted; metadata of clients is not kept."},
     {.key = "tls", .kind = BIND_BLOCK, CFG_AT(struct http_config, tls), .fields = tls_server_fields,
      CFG_NESTED(struct tls_server_settings), .null_absent = true, .help = "TLS instead of plain text."},
-    {.key = "auth", .kind = BIND_REFUSED, .help = NOT_YET("authentication")},
+    AUTH_FIELD(struct http_config, auth, auth_http_fields, "Lets in only requests that an authenticator extension knows."),
     {.key = "middlewares", .kind = BIND_REFUSED, .def = "[]", .help = NOT_YET("middleware")},
     {0}};
 

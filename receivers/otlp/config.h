@@ -2,8 +2,8 @@
 #ifndef MOTEL_RECEIVERS_OTLP_CONFIG_H
 #define MOTEL_RECEIVERS_OTLP_CONFIG_H
 
-#include "agent/net/server.h"
 #include "agent/net/tls_server.h"
+#include "agent/pipeline/auth.h"
 #include "proto/batch.h"
 
 struct keepalive_server_config {
@@ -21,6 +21,7 @@ struct grpc_config {
     const char *endpoint, *transport;
     int64_t max_recv_msg_size_bytes, max_concurrent_streams, read_buffer_size, write_buffer_size;
     struct keepalive_config *keepalive;
+    struct auth_settings *auth;
     bool include_metadata;
     struct tls_server_settings *tls;
 };
@@ -35,6 +36,7 @@ struct http_config {
     const char *endpoint, *transport, *paths[SIGNAL_COUNT];
     int64_t max_request_body_bytes, read_timeout_ns, read_header_timeout_ns, write_timeout_ns, idle_timeout_ns;
     struct cors_config *cors;
+    struct auth_settings *auth;
     struct cfg_map response_headers;
     struct cfg_list compression_algorithms;
     enum cfg_presence compression_given, keepalive_given, idle_given, enabled_given;

@@ -137,12 +137,27 @@ static void note_port(struct otlp_port *p, struct http_exchange *x)
                  LOG_STR("endpoint", http_listener_address(x)));
 }
 
+/* False when the call was refused. */
+static bool admit(struct otlp_port *p, struct http_exchange *x, size_t *max)
+{
+    const char *reason;
+    const enum admission a = auth_guard_admit(&p->guard, x, &reason);
+    if (a == ADMIT_REFUSE || a == ADMIT_BUSY) {
+        refuse(x, 200, a == ADMIT_BUSY ? RPC_UNAVAILABLE : RPC_UNAUTHENTICATED, "%s", reason);
+        return false;
+    }
+    if (a == ADMIT_LATER && *max > AUTH_UNKNOWN_BYTES)
+        *max = AUTH_UNKNOWN_BYTES;
+    return true;
+}
+
 size_t otlp_grpc_headers(struct otlp_port *p, struct http_exchange *x)
 {
     struct otlp *o = p->o;
     struct bytes method = http_method(x), bad = {NULL, 0};
     enum signal s;
     unsigned encoding;
+    size_t max = o->grpc_max;
     if (!http_is_grpc(x)) { /* application/grpc-web and the like */
         struct bytes t = http_header(x, "content-type");
         return refuse(x, 415, RPC_INVALID_ARGUMENT, "invalid gRPC request content-type \"%.*s\"",
@@ -157,17 +172,23 @@ size_t otlp_grpc_headers(struct otlp_port *p, struct http_exchange *x)
         return refuse(x, 400, RPC_INTERNAL,
                       "malformed binary metadata in header \"%.*s\": illegal base64 data",
                       clip(bad), (const char *)bad.data);
-    if (find_method(o, x, &s) < 0 || find_encoding(x, &encoding) < 0)
+    if (find_method(o, x, &s) < 0 || find_encoding(x, &encoding) < 0 || !admit(p, x, &max))
         return 0;
     note_port(p, x);
     if (host_stopping(o->c.host))
         return refuse(x, 200, RPC_UNAVAILABLE, "the receiver is shutting down");
     keep_plan(x, s, encoding);
-    return o->grpc_max;
+    return max;
 }
 
 void otlp_grpc_too_large(struct otlp_port *p, struct http_exchange *x)
 {
+    struct auth_check *k = http_take_ticket(x);
+    if (k) { /* with known credentials it may be large */
+        k->drop(k);
+        refuse(x, 200, RPC_UNAVAILABLE, AUTH_RETRY_TEXT);
+        return;
+    }
     refuse(x, 200, RPC_RESOURCE_EXHAUSTED, "grpc: received message larger than max (%llu vs. %zu)",
            (unsigned long long)http_announced(x), p->o->grpc_max);
 }

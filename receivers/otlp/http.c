@@ -116,6 +116,42 @@ static void send_status(const struct otlp *o, struct http_exchange *x, bool json
              (struct http_answer){status, json ? type_json : type_protobuf, b, .close = close});
 }
 
+/* Who may not pass: a Status in the type of the request, or in JSON. */
+static void refuse_stranger(const struct otlp_port *p, struct http_exchange *x, bool busy,
+                            const char *reason)
+{
+    char type[MEDIA_TYPE_BYTES];
+    struct rpc_status st;
+    struct buf *b = buf_new(0);
+    media_type_parse(http_header(x, "content-type"), type);
+    const bool json = strcmp(type, type_protobuf) != 0;
+    set_message(&st, busy ? RPC_UNAVAILABLE : RPC_UNAUTHENTICATED, reason);
+    if (b && status_write(&st, json, b) < 0)
+        b = buf_unref(b);
+    send_now(p->o, x,
+             (struct http_answer){
+                 .status = busy ? 503 : 401,
+                 .type = json ? type_json : type_protobuf,
+                 .body = b,
+                 .name = busy ? "retry-after" : "www-authenticate",
+                 .value = busy ? "1" : p->guard.auth->challenge,
+             });
+}
+
+/* False when the request was refused. */
+static bool admit(struct otlp_port *p, struct http_exchange *x, size_t *max)
+{
+    const char *reason;
+    const enum admission a = auth_guard_admit(&p->guard, x, &reason);
+    if (a == ADMIT_REFUSE || a == ADMIT_BUSY) {
+        refuse_stranger(p, x, a == ADMIT_BUSY, reason);
+        return false;
+    }
+    if (a == ADMIT_LATER && *max > AUTH_UNKNOWN_BYTES)
+        *max = AUTH_UNKNOWN_BYTES;
+    return true;
+}
+
 /* An unknown content coding. Its answer looks at the content type before anybody has. */
 static size_t refuse_coding(const struct otlp *o, struct http_exchange *x, struct bytes coding)
 {
@@ -235,10 +271,13 @@ size_t otlp_http_headers(struct otlp_port *p, struct http_exchange *x)
     struct cors_reply cors;
     struct plan plan = {0};
     struct bytes coding = http_header(x, "content-encoding");
+    size_t max = o->http_max;
     if (cors_preflight(o->cors, x, &cors)) {
         send(o, x, &cors, (struct http_answer){204, NULL, NULL});
         return 0;
     }
+    if (!admit(p, x, &max))
+        return 0;
     if (!find_coding(o, coding, &plan.coding))
         return refuse_coding(o, x, coding);
     if (!find_signal(o, http_path(x), &plan.signal))
@@ -257,11 +296,17 @@ size_t otlp_http_headers(struct otlp_port *p, struct http_exchange *x)
         return 0;
     }
     keep_plan(x, plan);
-    return o->http_max;
+    return max;
 }
 
 void otlp_http_too_large(struct otlp_port *p, struct http_exchange *x)
 {
+    struct auth_check *k = http_take_ticket(x);
+    if (k) { /* with known credentials it may be large */
+        k->drop(k);
+        refuse_stranger(p, x, true, AUTH_RETRY_TEXT);
+        return;
+    }
     send_status(p->o, x, plan_of(x).json, 400, TOO_LARGE, true);
 }
 
@@ -308,6 +353,10 @@ void otlp_http_answer(struct otlp_request *q, const struct answer *a)
         h.body = buf_new(0);
         if (h.body && status_write(&a->status, q->json, h.body) < 0)
             h.body = buf_unref(h.body);
+        if (a->challenge) {
+            h.name = "www-authenticate";
+            h.value = a->challenge;
+        }
         if (a->status.has_retry && (h.status == 429 || h.status == 503)) {
             snprintf(retry, sizeof(retry), "%llu",
                      (unsigned long long)a->status.retry_after_ms / 1000);

@@ -149,14 +149,21 @@ static void warn_settings(const struct otlp *o)
 }
 
 static int serve(struct otlp *o, struct otlp_port *p, const struct server_settings *s,
-                 struct err *reterr)
+                 const struct auth_settings *auth, struct err *reterr)
 {
     const struct http_service service = {on_headers, on_request, on_too_large, NULL, p};
-    int r = served_start(&o->c, p->grpc ? "grpc" : "http", s, &service, &p->served, reterr);
+    const char *name = p->grpc ? "grpc" : "http";
+    int r = auth_guard_start(&p->guard, &o->c, name, auth, reterr);
     if (r == 0)
-        log_info(&o->c.logger, p->grpc ? "Starting GRPC server" : "Starting HTTP server",
-                 LOG_STR("endpoint", served_address(p->served)));
-    return r;
+        r = served_start(&o->c, name, s, &service, &p->served, reterr);
+    if (r < 0)
+        return r;
+    log_info(&o->c.logger, p->grpc ? "Starting GRPC server" : "Starting HTTP server",
+             LOG_STR("endpoint", served_address(p->served)));
+    const struct tls_server_settings *tls = s->tls_keys;
+    auth_guard_warn_open(&p->guard, served_address(p->served),
+                         tls && (*tls->client_ca_file || *tls->client_ca_pem));
+    return 0;
 }
 
 static void otlp_stop(struct component *c, uint64_t deadline_ns)
@@ -181,11 +188,11 @@ static int otlp_start(struct component *c, struct err *reterr)
     warn_settings(o);
     if (o->config->protocols.grpc) {
         otlp_grpc_settings(o->config->protocols.grpc, &s);
-        r = serve(o, &o->grpc_port, &s, reterr);
+        r = serve(o, &o->grpc_port, &s, o->config->protocols.grpc->auth, reterr);
     }
     if (r == 0 && o->config->protocols.http) {
         otlp_http_settings(o->config->protocols.http, &s);
-        r = serve(o, &o->http_port, &s, reterr);
+        r = serve(o, &o->http_port, &s, o->config->protocols.http->auth, reterr);
     }
     if (r < 0)
         otlp_stop(c, 0);

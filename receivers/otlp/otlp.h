@@ -45,6 +45,7 @@ struct otlp_port { /* one listener; the ctx of its service */
     bool grpc; /* the gRPC port; both protocols are served on either */
     struct served *served;
     atomic_flag mixed; /* the other protocol came and was logged */
+    struct auth_guard guard;
 };
 struct otlp {
     struct component c; /* first */
@@ -71,6 +72,7 @@ struct otlp_request {
     struct pool_item work; /* first */
     struct ack ack;
     struct otlp *o;
+    struct otlp_port *port;
     struct http_exchange *x;
     struct buf *body;
     enum signal signal;
@@ -90,6 +92,7 @@ void request_start(struct otlp_request *q);
 struct answer {
     struct rpc_status status;  /* code 0 = success */
     int http_status;           /* of an error */
+    const char *challenge;     /* HTTP, with a 401; NULL = none */
     struct partial_success ps;
     bool unmarshalable;        /* HTTP: the reference cannot write this error and answers a fixed text */
 };

@@ -16,6 +16,7 @@ struct otlp_request *request_new(struct otlp_port *p, struct http_exchange *x, e
         return NULL;
     atomic_fetch_add(&p->o->refs, 1);
     q->o = p->o;
+    q->port = p;
     q->x = x;
     q->signal = s;
     q->body = http_take_body(x);
@@ -178,7 +179,7 @@ static void run_item(struct pool_item *i)
     run(container_of(i, struct otlp_request, work));
 }
 
-void request_start(struct otlp_request *q)
+static void start(struct otlp_request *q)
 {
     size_t n = q->body ? q->body->len : 0;
     bool costly = q->json || q->coding != CODEC_IDENTITY;
@@ -189,4 +190,28 @@ void request_start(struct otlp_request *q)
     q->work = (struct pool_item){.run = run_item, .bytes = n};
     if (!pool_add(q->o->pool, &q->work))
         fail(q, RPC_UNAVAILABLE, 503, "too many large requests wait already");
+}
+
+/* The slow comparison of the credentials has ended, perhaps on a thread of the authenticator. */
+static void on_checked(void *ctx, const char *refused)
+{
+    struct otlp_request *q = ctx;
+    if (!refused) {
+        start(q);
+        return;
+    }
+    struct answer a = {.status.code = RPC_UNAUTHENTICATED, .http_status = 401};
+    auth_guard_refused(&q->port->guard, http_peer(q->x), refused);
+    a.challenge = q->port->guard.auth->challenge;
+    snprintf(a.status.message, sizeof(a.status.message), "%s", refused);
+    finish(q, &a);
+}
+
+void request_start(struct otlp_request *q)
+{
+    struct auth_check *k = http_take_ticket(q->x);
+    if (k)
+        k->then(k, on_checked, q);
+    else
+        start(q);
 }

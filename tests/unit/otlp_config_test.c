@@ -48,7 +48,14 @@ static void test_configuration(void **state)
          "invalid TLS cipher suite: \"RC4\""},
         {"protocols: {http: {tls: {cert_file: x, key_file: y, curve_preferences: [P128]}}}",
          "invalid curve type: P128"},
-        {"protocols: {http: {auth: {authenticator: x}}}", "not supported yet"},
+        {"protocols: {http: {auth: {authenticator: x}, endpoint: \":0\"}, grpc: {auth: "
+         "{authenticator: x/y}}}",
+         NULL},
+        {"protocols: {http: {auth: {authenticator: x, request_params: [t]}}}",
+         "credentials in the query string are not read"},
+        {"protocols: {grpc: {auth: {authenticator: x, request_params: [t]}}}",
+         "unknown key \"request_params\""},
+        {"protocols: {http: {auth: {authenticator: \"a b\"}}}", "in \"a b\" id"},
         {"protocols: {http: {middlewares: [x]}}", "not supported yet"},
         {"protocols: {htttp: {}}", "htttp"},
     };

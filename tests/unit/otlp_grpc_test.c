@@ -142,7 +142,8 @@ static void test_config(void **state)
          "unsupported compression type \"deflate\""},
         {"endpoint: h:1\nbalancer_name: rr", "balancer_name", "invalid balancer_name: rr"},
         {"endpoint: h:1\nheaders: {x: \"a\\nb\"}", "headers", "the value of header \"x\" holds"},
-        {"endpoint: h:1\nauth: {authenticator: x}", "x::auth", "send the token with `headers`"},
+        {"endpoint: h:1\nauth: {authenticator: x}", NULL, NULL},
+        {"endpoint: h:1\nauth: {x: y}", "x::auth", "unknown key \"x\""},
         {"endpoint: h:1\ntls: {ca_file: a, ca_pem: b}", "tls::ca_pem", "not both"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
