@@ -25,6 +25,7 @@ struct grpc_call {
     const char *path;
     const struct grpc_call_options *options;
     uint64_t deadline_ns; /* UINT64_MAX = none */
+    uint64_t begun_ns;    /* on this connection */
     struct grpc_response *ret;
     pthread_cond_t done;
     enum call_state state;
@@ -77,7 +78,8 @@ struct grpc_conn {
     struct call_list active;
     bool ready;    /* the server's SETTINGS arrived */
     bool draining; /* GOAWAY arrived: no new calls */
-    uint64_t last_read_ns, ping_ns;
+    uint64_t last_read_ns;
+    uint64_t dead_ns; /* a ping was sent: a peer that is silent until then is dead; 0 = none */
     char why[300]; /* it ended */
 };
 

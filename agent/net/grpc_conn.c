@@ -15,6 +15,7 @@
 #define NEXT_ADDRESS_NS (2 * NS_PER_S) /* for one address while others are left */
 #define UNACKED_MS 20000               /* a peer that does not even acknowledge is gone */
 #define READ_BYTES 16384
+#define SILENT_NS (5 * NS_PER_S) /* to answer a ping after a call that got no answer */
 
 static int failed(struct grpc_client *c, int code, const char *what)
 {
@@ -356,7 +357,7 @@ static int read_all(struct grpc_conn *n)
         if (got <= 0)
             return (int)got;
         n->last_read_ns = clock_now_ns();
-        n->ping_ns = 0;
+        n->dead_ns = 0;
         ssize_t used = nghttp2_session_mem_recv(n->h2, in, (size_t)got);
         if (used < 0) {
             snprintf(n->why, sizeof(n->why), "error reading server preface or frame: %s",
@@ -379,6 +380,7 @@ static void submit_pending(struct grpc_client *c)
         k->state = CALL_ACTIVE;
         pthread_mutex_unlock(&c->lock);
         calls_push(&c->conn.active, k);
+        k->begun_ns = clock_now_ns();
         if (grpc_h2_submit(c, k) < 0) {
             calls_remove(&c->conn.active, k);
             grpc_call_finish(c, k, GRPC_UNAVAILABLE, "the connection takes no more calls");
@@ -388,6 +390,14 @@ static void submit_pending(struct grpc_client *c)
     pthread_mutex_unlock(&c->lock);
 }
 
+static void ping(struct grpc_conn *n, int64_t patience_ns)
+{
+    nghttp2_submit_ping(n->h2, NGHTTP2_FLAG_NONE, NULL);
+    n->dead_ns = clock_now_ns() + (uint64_t)patience_ns;
+}
+
+/* Calls whose time is over. A peer that was silent all the while is asked whether it is there: a
+ * connection that something on the way has forgotten would swallow the next call as well. */
 static void cancel_late(struct grpc_client *c)
 {
     for (struct grpc_call *k = c->conn.active.head, *next; k; k = next) {
@@ -395,6 +405,8 @@ static void cancel_late(struct grpc_client *c)
         pthread_mutex_lock(&c->lock);
         bool late = k->cancel == CALL_DEADLINE;
         pthread_mutex_unlock(&c->lock);
+        if (late && !c->conn.dead_ns && c->conn.last_read_ns <= k->begun_ns)
+            ping(&c->conn, SILENT_NS);
         if (late)
             grpc_h2_cancel(c, k);
     }
@@ -405,21 +417,18 @@ static int keepalive(struct grpc_client *c)
 {
     struct grpc_conn *n = &c->conn;
     uint64_t now = clock_now_ns(), time_ns = (uint64_t)c->settings.keepalive_time_ns, due;
+    if (n->dead_ns && now >= n->dead_ns) {
+        snprintf(n->why, sizeof(n->why), "keepalive ping failed to receive ACK within timeout");
+        return -2;
+    }
+    if (n->dead_ns)
+        return (int)((n->dead_ns - now) / NS_PER_MS) + 1;
     if (!time_ns || (!n->active.head && !c->settings.keepalive_permit_without_stream))
         return -1;
-    if (n->ping_ns) {
-        due = n->ping_ns + (uint64_t)c->settings.keepalive_timeout_ns;
-        if (now >= due) {
-            snprintf(n->why, sizeof(n->why), "keepalive ping failed to receive ACK within timeout");
-            return -2;
-        }
-    } else {
-        due = n->last_read_ns + time_ns;
-        if (now >= due) {
-            nghttp2_submit_ping(n->h2, NGHTTP2_FLAG_NONE, NULL);
-            n->ping_ns = now;
-            due = now + (uint64_t)c->settings.keepalive_timeout_ns;
-        }
+    due = n->last_read_ns + time_ns;
+    if (now >= due) {
+        ping(n, c->settings.keepalive_timeout_ns);
+        due = n->dead_ns;
     }
     return (int)((due - now) / NS_PER_MS) + 1;
 }

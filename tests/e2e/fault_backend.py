@@ -16,7 +16,7 @@ import h2.exceptions
 
 from conftest import parse, records
 
-FAULTS = ("refuses", "hangs", "resets", "400", "401", "404", "429", "500", "503", "partial", "garbage", "slow")
+FAULTS = ("refuses", "hangs", "stalls", "resets", "400", "401", "404", "429", "500", "503", "partial", "garbage", "slow")
 GARBAGE = b"\x0a\xff\xff\xff\x0f<html>"
 CHUNK, PACE_S = 256, 0.25        # slow: 1 KB/s
 
@@ -101,6 +101,9 @@ class Backend:
             raise Gone
         with self.changed:
             self.changed.wait_for(lambda: self.fault != "hangs" or self.closed)
+            if self.fault == "stalls":                  # this connection stays silent for ever, new ones are well later
+                self.changed.wait_for(lambda: self.closed)
+                raise Gone
         if self.fault == "slow":
             time.sleep(PACE_S * len(data) / CHUNK)
         return data
