@@ -1,4 +1,6 @@
 """The batch processor in the program: cuts, and batches that downstream refuses for a while."""
+import json
+
 import pytest
 
 from conftest import free_port, post, records, span_request, wait_until
@@ -85,3 +87,61 @@ def test_a_rejected_batch_is_logged_and_dropped(batched):
     assert post(port, "traces", span_request(3))[0] == 200
     wait_until(lambda: "Sender failed" in program.stderr, what="the log line")
     assert '"dropped_items": 3' in program.stderr and len(sink.requests) == 1
+
+
+def test_held_batches_are_delivered_when_the_backend_returns_during_the_stop(start, http_sink):
+    """More than the queue holds, and a stop has begun: what is acknowledged is offered for as long as there is time."""
+    away = [True]
+    sink, port = http_sink(answer=lambda s, n: (503, {}, b"") if away[0] else (200, {"Content-Type": "application/x-protobuf"}, b"")), free_port()
+    exporters = (f'{{otlp_http: {{endpoint: "{sink.url}", compression: none, sending_queue: {{queue_size: 1, num_consumers: 1}}, '
+                 'retry_on_failure: {initial_interval: 100ms, max_interval: 100ms}}}')
+    program = start(config(port, "{timeout: 0s}", exporters, "{traces: {receivers: [otlp], processors: [batch], exporters: [otlp_http]}}"), wait_ports=[port])
+    for i in range(30):
+        assert post(port, "traces", span_request(1, start=i))[0] == 200
+    wait_until(lambda: sink.requests, what="the first attempt")
+    program.process.terminate()
+    wait_until(lambda: "Starting shutdown" in program.stderr, what="the beginning of the stop")
+    seen = len(sink.requests)
+    wait_until(lambda: len(sink.requests) > seen + 1, what="attempts during the stop")
+    away[0] = False
+    assert program.process.wait(60) == 0
+    assert {n for numbers in span_numbers(sink) for n in numbers} == set(range(30))
+    assert "dropped_items" not in program.stderr
+
+
+def test_what_a_processor_behind_the_batch_refuses_is_dropped_and_counted(start, http_sink):
+    """error_mode propagate refuses a whole request; another try would end the same way. One of two pipelines does so: the other has everything."""
+    sink, port = http_sink(), free_port()
+    program = start(f"""
+motel: {{summary: summary.json}}
+receivers: {{otlp: {{protocols: {{http: {{endpoint: "127.0.0.1:{port}"}}}}}}}}
+processors:
+  batch: {{timeout: 0s}}
+  transform: {{error_mode: propagate, trace_statements: ['set(span.name, ParseJSON("{{")["a"])']}}
+exporters: {{otlp_http: {{endpoint: "{sink.url}", compression: none}}, nop: }}
+connectors: {{forward: }}
+service:
+  telemetry: {{metrics: {{level: none}}}}
+  pipelines:
+    traces: {{receivers: [otlp], processors: [batch], exporters: [forward, otlp_http]}}
+    traces/2: {{receivers: [forward], processors: [transform], exporters: [nop]}}
+""", wait_ports=[port])
+    assert post(port, "traces", span_request(3))[0] == 200
+    wait_until(lambda: "Sender failed" in program.stderr, what="the log line")
+    assert program.stop() == 0
+    assert span_numbers(sink) == [[0, 1, 2]]
+    with open(program.path("summary.json"), encoding="utf-8") as f:
+        summary = json.load(f)
+    assert summary["processors"] == [{"processor": "batch", "signal": "traces", "dropped": 3}] and summary["run"]["lost"] == 3
+
+
+def test_a_rejection_of_an_exporter_counts_once(start, http_sink):
+    """Without a queue the exporter's rejection comes back to the batch: one loss, not two."""
+    sink, port = http_sink(answer=lambda s, n: (400, {}, b"")), free_port()
+    exporters = f'{{otlp_http: {{endpoint: "{sink.url}", compression: none, sending_queue: {{enabled: false}}}}}}'
+    program = start("motel: {summary: summary.json}" + config(port, "{timeout: 0s}", exporters, "{traces: {receivers: [otlp], processors: [batch], exporters: [otlp_http]}}"), wait_ports=[port])
+    assert post(port, "traces", span_request(3))[0] == 200
+    wait_until(lambda: "Sender failed" in program.stderr, what="the log line")
+    assert program.stop() == 0
+    with open(program.path("summary.json"), encoding="utf-8") as f:
+        assert json.load(f)["run"]["lost"] == 3
