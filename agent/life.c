@@ -11,10 +11,13 @@
 #include "agent/base/secrets.h"
 #include "agent/load.h"
 #include "agent/memory.h"
+#include "agent/net/limits.h"
 #include "agent/pipeline/graph.h"
 #include "agent/report.h"
 #include "agent/self_metrics.h"
+#include "agent/server_metrics.h"
 #include "agent/summary.h"
+#include "proto/check.h"
 
 #define HANG_GRACE_NS                                                                              \
     (2 * NS_PER_S) /* beyond the shutdown timeout, before a stop that hangs is given up */
@@ -49,6 +52,20 @@ static void log_warnings(const struct config *c)
         log_warn(NULL, c->warnings[i]);
 }
 
+static void set_limits(const struct motel_settings *m)
+{
+    const struct server_limits servers = {
+        .max_connections = m->max_connections,
+        .max_header_bytes = m->max_header_bytes,
+        .client_timeout_ns = m->client_timeout_ns,
+        .request_timeout_ns = m->request_timeout_ns,
+        .stream_reset_burst = m->stream_reset_burst,
+        .stream_reset_rate = m->stream_reset_rate,
+    };
+    server_limits_set(&servers);
+    otlp_limits_set((unsigned)m->max_nesting, (unsigned)m->max_attributes);
+}
+
 /* Log, secrets and host follow `l`; `g` answers for extensions. */
 static int apply(struct life *life, const struct loaded *l, struct graph *g, struct err *reterr)
 {
@@ -60,6 +77,7 @@ static int apply(struct life *life, const struct loaded *l, struct graph *g, str
         return r;
     }
     host_set_settings(life->host, &l->motel);
+    set_limits(&l->motel);
     host_set_graph(life->host, g);
     r = host_set_resource(life->host, t->resource);
     return r < 0 ? err_set(reterr, r, "out of memory") : 0;
@@ -136,6 +154,7 @@ static int start_graph(struct life *life)
     int r = apply(life, &life->loaded, life->graph, &e);
     if (r < 0)
         return print_error(life, r, &e);
+    server_metrics_show(life->host);
     log_info(NULL, "Starting motel...", LOG_STR("Version", MOTEL_VERSION),
              LOG_INT("NumCPU", sysconf(_SC_NPROCESSORS_ONLN)));
     log_warnings(life->loaded.config);

@@ -7,6 +7,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "proto/repair.h"
@@ -17,11 +18,16 @@
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define NOINLINE __attribute__((noinline, cold))
 
+#define LEAST_ATTRIBUTE_BYTES 2 /* a tag and a length */
+
 enum { WIRE_GROUP_START = 3, WIRE_GROUP_END = 4 };
+
+static atomic_uint limit_depth = OTLP_MAX_DEPTH, limit_attributes = OTLP_MAX_ATTRIBUTES;
 
 struct checker {
     const uint8_t *start;
     uint32_t records;
+    unsigned max_depth, max_attributes;
     bool odd; /* legal, but not canonical */
     struct time_range times, observed;
     struct err *err;
@@ -212,8 +218,8 @@ static inline const uint8_t *check_payload(struct checker *c, const uint8_t *p, 
     case CHECK_PACKED_I64:
     case CHECK_PACKED_VARINT: return check_packed(c, p, len, m, (enum check_action)cell->action);
     case CHECK_CONTAINER:
-        if (++containers > OTLP_MAX_DEPTH)
-            return fail(c, p, m, "value nested deeper than %d lists and maps", OTLP_MAX_DEPTH);
+        if (++containers > c->max_depth)
+            return fail(c, p, m, "value nested deeper than %u lists and maps", c->max_depth);
         break;
     case CHECK_RECORD: c->records++; break;
     case CHECK_ATTRIBUTE:
@@ -248,10 +254,30 @@ static inline const uint8_t *check_fixed(struct checker *c, const uint8_t *p, co
     return after;
 }
 
+/* The attributes of a large message that was found to be sound: NULL when there are too many. */
+static NOINLINE const uint8_t *count_attributes(struct checker *c, const uint8_t *p,
+                                                const uint8_t *end, unsigned m)
+{
+    const uint8_t *const start = p;
+    unsigned n = 0;
+    while (p && p < end) {
+        size_t tag = *p++;
+        if (tag >= 0x80)
+            p = long_varint(c, p, end, m, &tag);
+        if (tag < CHECK_FIELDS << 3 && check_cells[m][tag >> 3].action == CHECK_ATTRIBUTE)
+            n++;
+        p = p ? skip_unknown(c, p, end, m, tag) : NULL;
+    }
+    if (n > c->max_attributes)
+        return fail(c, start, m, "%u attributes, expected at most %u", n, c->max_attributes);
+    return p;
+}
+
 static const uint8_t *check_message(struct checker *c, const uint8_t *p, const uint8_t *end,
                                     unsigned m, unsigned containers)
 {
     const struct check_cell *cells = check_cells[m];
+    const uint8_t *const start = p;
     uint64_t seen = 0, again = 0;
     while (p < end) {
         size_t tag = *p++, len = 0;
@@ -279,11 +305,22 @@ static const uint8_t *check_message(struct checker *c, const uint8_t *p, const u
     }
     if (UNLIKELY(again & ~(1ull << CHECK_REPEATED)))
         c->odd = true;
+    if (UNLIKELY((size_t)(end - start) / LEAST_ATTRIBUTE_BYTES > c->max_attributes))
+        return count_attributes(c, start, end, m);
     return p;
+}
+
+void otlp_limits_set(unsigned max_depth, unsigned max_attributes)
+{
+    const bool usual = !max_depth || max_depth > OTLP_MAX_DEPTH;
+    atomic_store(&limit_depth, usual ? OTLP_MAX_DEPTH : max_depth);
+    atomic_store(&limit_attributes, max_attributes ? max_attributes : OTLP_MAX_ATTRIBUTES);
 }
 
 static int check_all(struct checker *c, const struct schema_message *m, struct bytes wire)
 {
+    c->max_depth = atomic_load_explicit(&limit_depth, memory_order_relaxed);
+    c->max_attributes = atomic_load_explicit(&limit_attributes, memory_order_relaxed);
     if (wire.len > INT32_MAX)
         return err_set(c->err, -EBADMSG, "invalid protobuf: %zu bytes, at most 2 GiB expected",
                        wire.len);

@@ -9,6 +9,12 @@
 /* Lists and maps inside each other in one AnyValue; a value inside 64 of them is fine. */
 #define OTLP_MAX_DEPTH 64
 
+/* Attributes of one record, resource or scope, and entries of one map. */
+#define OTLP_MAX_ATTRIBUTES 10000
+/* Lowers them, or sets another number of attributes, for all checks that begin later; 0 = the values above. A depth above OTLP_MAX_DEPTH
+ * counts as that: who walks values relies on it. */
+void otlp_limits_set(unsigned max_depth, unsigned max_attributes);
+
 struct otlp_checked {
     uint32_t records;    /* spans, data points, log records */
     bool canonical;      /* false: the bytes are legal but odd; `fixed` has the same content in canonical form */

@@ -9,13 +9,15 @@
 #include "agent/net/head.h"
 #include "agent/net/tls_session.h"
 
+#define EVICTIONS 16
 #define EVICT_AGE_NS (2 * NS_PER_S)
+#define EVICT_USED_NS (2 * NS_PER_S) /* of those that sent a request before */
 #define LINGER_IDLE_NS (2 * NS_PER_S)
 #define LINGER_TOTAL_NS (10 * NS_PER_S)
 
 uint64_t timeout_ns(int64_t configured)
 {
-    return configured > 0 ? (uint64_t)configured : DEFAULT_TIMEOUT_NS;
+    return (uint64_t)(configured > 0 ? configured : server_limits_get().client_timeout_ns);
 }
 
 void conn_charge(struct conn *c, size_t bytes)
@@ -38,6 +40,8 @@ void conn_forget(struct conn *c)
         l->conns = c->next;
     if (c->next)
         c->next->prev = c->prev;
+    else
+        l->oldest = c->prev;
     c->watch.event = no_event;
     c->tls = tls_session_free(c->tls);
     c->limits.tls = tls_server_unref(c->limits.tls);
@@ -83,6 +87,8 @@ static void conn_begin(struct conn *c)
     c->next = l->conns;
     if (c->next)
         c->next->prev = c;
+    else
+        l->oldest = c;
     l->conns = c;
     conn_charge(c, sizeof(*c));
     set_socket_options(c);
@@ -109,7 +115,7 @@ void conn_accept(struct listener *l, int fd, const struct sockaddr_storage *peer
     }
     c->listener = l;
     c->fd = fd;
-    c->accepted_ns = clock_now_ns();
+    c->accepted_ns = c->idle_ns = clock_now_ns();
     c->deadline_ns = UINT64_MAX;
     c->peer_len = len < sizeof(c->peer) ? len : (socklen_t)sizeof(c->peer);
     memcpy(&c->peer, peer, c->peer_len);
@@ -129,7 +135,7 @@ void conn_accept(struct listener *l, int fd, const struct sockaddr_storage *peer
 int conn_inner(const struct conn *outer, int fd)
 {
     struct listener *l = listener_ref(outer->listener);
-    struct conn *c = engine_conn_admit() ? calloc(1, sizeof(*c)) : NULL;
+    struct conn *c = engine_conn_admit(0) ? calloc(1, sizeof(*c)) : NULL;
     if (!c) {
         listener_unref(l);
         close(fd);
@@ -141,7 +147,7 @@ int conn_inner(const struct conn *outer, int fd)
     c->listener = l;
     c->fd = fd;
     c->secure = true;
-    c->accepted_ns = outer->accepted_ns;
+    c->accepted_ns = c->idle_ns = outer->accepted_ns;
     c->deadline_ns = UINT64_MAX;
     c->peer = outer->peer;
     c->peer_len = outer->peer_len;
@@ -210,7 +216,7 @@ void conn_linger(struct conn *c)
     shutdown(c->fd, SHUT_WR);
     c->ops = &linger_ops;
     c->watch.event = linger_event;
-    c->accepted_ns = clock_now_ns();
+    c->accepted_ns = c->idle_ns = clock_now_ns();
     conn_deadline(c, c->accepted_ns + LINGER_IDLE_NS);
     if (loop_rewatch(c->loop, c->fd, EPOLLIN | EPOLLRDHUP, &c->watch) < 0 &&
         loop_watch(c->loop, c->fd, EPOLLIN | EPOLLRDHUP, &c->watch) < 0)
@@ -230,13 +236,15 @@ static void sniff_close(struct conn *c)
 
 static void sniff_expired(struct conn *c, _unused_ uint64_t now_ns)
 {
+    server_count(CLOSED_HEADER_TIMEOUT);
     sniff_close(c);
 }
 
 /* As the reference answers what it cannot read. */
-static void refuse(struct conn *c, const char *status)
+static void refuse(struct conn *c, const char *status, enum server_event why)
 {
     char text[256];
+    server_count(why);
     int n = snprintf(
         text, sizeof(text),
         "HTTP/1.1 %s\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n%s",
@@ -264,14 +272,15 @@ static void sniff_event(struct watch *w, uint32_t events)
 {
     struct conn *c = container_of(w, struct conn, watch);
     uint8_t *scratch = loop_scratch(c->loop);
-    ssize_t n = scratch ? recv(c->fd, scratch, HEAD_MAX_BYTES, MSG_PEEK) : 0;
+    const size_t max = (size_t)server_limits_get().max_header_bytes;
+    ssize_t n = scratch ? recv(c->fd, scratch, max, MSG_PEEK) : 0;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
         conn_close(c);
         return;
     }
-    switch (http_head_sniff(bytes_of(scratch, (size_t)n), HEAD_MAX_BYTES)) {
+    switch (http_head_sniff(bytes_of(scratch, (size_t)n), max)) {
     case HEAD_MORE:
         if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) /* nothing more will come */
             conn_close(c);
@@ -281,13 +290,15 @@ static void sniff_event(struct watch *w, uint32_t events)
         (c->secure ? sniff_close : h2_start)(c);
         break; /* h2 needs ALPN (RFC 9113 3.3) */
     case HEAD_TLS: (c->secure ? sniff_close : refuse_tls)(c); break;
-    case HEAD_BAD: refuse(c, "400 Bad Request"); break;
-    case HEAD_TOO_LARGE: refuse(c, "431 Request Header Fields Too Large"); break;
+    case HEAD_BAD: refuse(c, "400 Bad Request", CLOSED_MALFORMED); break;
+    case HEAD_TOO_LARGE:
+        refuse(c, "431 Request Header Fields Too Large", CLOSED_HEADER_SIZE);
+        break;
     }
 }
 
 static const struct conn_ops sniff_ops = {
-    .expired = sniff_expired, .drain = sniff_close, .cut = sniff_close, .early = true};
+    .expired = sniff_expired, .drain = sniff_close, .cut = sniff_close};
 
 void sniff_start(struct conn *c)
 {
@@ -300,14 +311,27 @@ void sniff_start(struct conn *c)
         conn_close(c);
 }
 
-bool conn_evict(struct loop *l)
+/* Ends up to EVICTIONS of those that have been idle for `age_ns`, from the oldest on. */
+static unsigned evict(struct loop *loop, const struct listener *l, bool had_request,
+                      uint64_t age_ns)
 {
-    struct conn *oldest = NULL;
-    for (struct conn *c = l->conns; c; c = c->next)
-        if (c->ops->early && (!oldest || c->accepted_ns < oldest->accepted_ns))
-            oldest = c;
-    if (!oldest || clock_now_ns() - oldest->accepted_ns < EVICT_AGE_NS)
-        return false;
-    oldest->ops->cut(oldest);
-    return true;
+    const uint64_t now = clock_now_ns();
+    unsigned n = 0;
+    struct conn *prev;
+    for (struct conn *c = loop->oldest; c && n < EVICTIONS; c = prev) {
+        prev = c->prev;
+        if (c->listener != l || c->had_request != had_request || !c->idle_ns || c->draining ||
+            now - c->idle_ns < age_ns)
+            continue;
+        c->draining = true;
+        server_count(CLOSED_EVICTED);
+        c->ops->cut(c);
+        n++;
+    }
+    return n;
+}
+
+bool conn_evict(struct loop *loop, const struct listener *l)
+{
+    return evict(loop, l, false, EVICT_AGE_NS) || evict(loop, l, true, EVICT_USED_NS);
 }

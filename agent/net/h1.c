@@ -14,6 +14,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/net/exchange.h"
+#include "agent/net/h1_layout.h"
 #include "agent/net/head.h"
 
 #define RUNS_PER_WAKE 16
@@ -28,7 +29,9 @@ struct h1_exchange {
     struct MHD_Response *response; /* ready, not queued yet */
     struct buf *raw;               /* or, with `early`, the answer as it goes on the wire */
     int status;
-    bool http10, expects_body, early, discard, requested, suspended, aborted;
+    bool http10, chunked, expects_body, early, discard, requested, suspended, aborted;
+    uint64_t started_ns;
+    const uint8_t *body; /* where it begins when its first bytes stand behind the head */
 };
 
 static struct h1_exchange *h1_of(const struct http_exchange *x)
@@ -48,10 +51,12 @@ static void free_body(void *cls)
     buf_unref(cls);
 }
 
+/* A chunked request is the last one of its connection: libmicrohttpd takes lines of chunks that
+ * other readers take for something else, and what is behind them could be a part of the body. */
 static bool wants_close(const struct h1_exchange *h, const struct reply *r)
 {
     const struct conn *c = h->x.conn;
-    return r->close || c->draining || c->limits.no_keepalive;
+    return r->close || c->draining || c->limits.no_keepalive || h->chunked;
 }
 
 /* "content-type" as HTTP/1 likes to see it: "Content-Type". */
@@ -143,7 +148,8 @@ static enum MHD_Result queue(struct h1_exchange *h)
     struct MHD_Response *m = TAKE_PTR(h->response);
     if (!m)
         return MHD_NO;
-    conn_deadline(c, clock_now_ns() + timeout_ns(c->limits.write_timeout_ns));
+    conn_deadline_for(c, clock_now_ns() + timeout_ns(c->limits.write_timeout_ns),
+                      CLOSED_WRITE_TIMEOUT);
     enum MHD_Result r = MHD_queue_response(h->mc, (unsigned)h->status, m);
     MHD_destroy_response(m);
     return r;
@@ -174,31 +180,38 @@ static const struct carrier h1_carrier = {CARRIER_HTTP1, h1_each, h1_reply};
 
 struct framing {
     struct head_framing f;
+    struct h1_layout layout;
     struct h1_exchange *h;
-    bool ok, chunked, expect;
+    bool ok, expect;
 };
 
 static bool look_at_field(void *ctx, struct bytes name, struct bytes value)
 {
     struct framing *g = ctx;
-    g->ok = g->ok && http_head_field(&g->f, name, value);
+    g->ok =
+        g->ok && h1_layout_field(&g->layout, name, value) && http_head_field(&g->f, name, value);
     if (name.len == 14 && strncasecmp((const char *)name.data, "content-length", 14) == 0 && g->ok)
         g->h->x.announced = strtoull((const char *)value.data, NULL, 10);
     else if (name.len == 17 && strncasecmp((const char *)name.data, "transfer-encoding", 17) == 0)
-        g->chunked = true;
+        g->h->chunked = true;
     else if (name.len == 6 && strncasecmp((const char *)name.data, "expect", 6) == 0)
         g->expect = true;
     return g->ok;
 }
 
-/* Looks at the framing of a request; the peek phase saw only the first one of a connection. */
-static bool look_at_framing(struct h1_exchange *h)
+/* Looks at the framing of a request; the peek phase saw only the first one of a connection. The
+ * status of a refusal, or 0. */
+static int look_at_framing(struct h1_exchange *h, const char *version)
 {
-    struct framing g = {.h = h, .ok = true};
+    struct framing g = {.h = h};
+    g.ok = h1_layout_line(&g.layout, h->x.method, h->x.conn->url, bytes_str(version));
     h1_each(&h->x, look_at_field, &g);
-    h->expects_body = g.chunked || h->x.announced > 0;
-    h->early = g.chunked || h->x.announced > DISCARD_KEEP_BYTES || (g.expect && h->expects_body);
-    return g.ok && http_head_framing_ok(&g.f, h->http10);
+    h->expects_body = h->chunked || h->x.announced > 0;
+    h->early = h->chunked || h->x.announced > DISCARD_KEEP_BYTES || (g.expect && h->expects_body);
+    if (!g.ok || !h1_layout_end(&g.layout, &h->body) || !http_head_framing_ok(&g.f, h->http10))
+        return 400;
+    const size_t max = (size_t)server_limits_get().max_header_bytes;
+    return (size_t)(h->body - h->x.method.data) > max ? 431 : 0;
 }
 
 /* "http://host/path" (RFC 9112 3.2.2) is seen as "/path". */
@@ -211,21 +224,32 @@ static struct bytes path_of(const char *url)
     return bytes_str(url);
 }
 
-static void body_deadline(struct conn *c, bool first)
+static void body_deadline(struct h1_exchange *h, bool first)
 {
-    if (c->peer_ended)
+    struct conn *c = h->x.conn;
+    if (c->peer_ended || !(first || c->limits.read_timeout_ns <= 0))
         return;
-    if (first || c->limits.read_timeout_ns <= 0)
-        conn_deadline(c, clock_now_ns() + timeout_ns(c->limits.read_timeout_ns));
+    const uint64_t now = clock_now_ns(), at = now + timeout_ns(c->limits.read_timeout_ns);
+    const uint64_t last = h->started_ns + (uint64_t)server_limits_get().request_timeout_ns;
+    conn_deadline_for(c, at < last ? at : last,
+                      at < last ? CLOSED_READ_TIMEOUT : CLOSED_REQUEST_TIMEOUT);
 }
 
-static enum MHD_Result begin(struct conn *c, struct h1_exchange *h)
+static enum MHD_Result refuse(struct h1_exchange *h, int status)
 {
-    if (!look_at_framing(h)) {
-        h->early = true;
-        exchange_reply_text(&h->x, 400, "400 Bad Request", true);
-        return answer_early(h);
-    }
+    const bool large = status == 431;
+    server_count(large ? CLOSED_HEADER_SIZE : CLOSED_MALFORMED);
+    h->early = true;
+    exchange_reply_text(&h->x, status,
+                        large ? "431 Request Header Fields Too Large" : "400 Bad Request", true);
+    return answer_early(h);
+}
+
+static enum MHD_Result begin(struct h1_exchange *h, const char *version)
+{
+    const int refused = look_at_framing(h, version);
+    if (refused)
+        return refuse(h, refused);
     exchange_headers(&h->x);
     if (!exchange_has_reply(&h->x) && h->x.announced > h->x.limit)
         exchange_too_large(&h->x);
@@ -233,13 +257,17 @@ static enum MHD_Result begin(struct conn *c, struct h1_exchange *h)
         return answer_early(h);
     h->discard = exchange_has_reply(&h->x);
     h->early = false;
-    body_deadline(c, true);
+    body_deadline(h, true);
     return MHD_YES;
 }
 
 static enum MHD_Result take_body(struct h1_exchange *h, const char *data, size_t *len)
 {
-    body_deadline(h->x.conn, false);
+    body_deadline(h, false);
+    if ((const uint8_t *)data + 1 == h->body) { /* the head ended with a bare line feed */
+        buf_unref(TAKE_PTR(h->raw));
+        return exchange_has_reply(&h->x) ? MHD_NO : refuse(h, 400);
+    }
     h->early = true; /* an answer from here on is one in the middle of the body */
     if (!h->discard && !exchange_body_append(&h->x, data, *len))
         return answer_early(h);
@@ -279,14 +307,29 @@ static enum MHD_Result on_request(_unused_ void *cls, struct MHD_Connection *mc,
         return MHD_NO;
     *state = h;
     c->x = &h->x;
+    c->idle_ns = 0;
+    c->had_request = true;
+    h->started_ns = clock_now_ns();
     h->mc = mc;
     h->http10 = strcmp(version, "HTTP/1.0") == 0;
     h->x.method = bytes_str(method);
     h->x.path = path_of(url);
-    return begin(c, h);
+    return begin(h, version);
+}
+
+/* The target as it came; on_request() gets it cut in pieces. */
+static void *on_target(_unused_ void *cls, const char *target, struct MHD_Connection *mc)
+{
+    conn_of(mc)->url = h1_layout_target(target);
+    return NULL;
 }
 
 /* ---- connections ---- */
+
+static uint64_t idle_timeout(const struct conn *c)
+{
+    return c->limits.idle_timeout_ns > 0 ? (uint64_t)c->limits.idle_timeout_ns : DEFAULT_IDLE_NS;
+}
 
 static void on_completed(_unused_ void *cls, struct MHD_Connection *mc, void **state,
                          _unused_ enum MHD_RequestTerminationCode why)
@@ -304,13 +347,12 @@ static void on_completed(_unused_ void *cls, struct MHD_Connection *mc, void **s
     h->response = NULL;
     h->raw = NULL;
     exchange_release(&h->x);
-    if (c->draining || c->peer_ended)
+    if (c->draining || c->peer_ended) {
         shutdown(c->fd, SHUT_RDWR);
-    else /* a client may idle, then has its time for a head; where the head begins is not shown to
-            us */
-        conn_deadline(c, clock_now_ns() + (c->limits.idle_timeout_ns > 0
-                                               ? (uint64_t)c->limits.idle_timeout_ns
-                                               : DEFAULT_IDLE_NS));
+        return;
+    }
+    c->idle_ns = clock_now_ns();
+    conn_deadline_for(c, c->idle_ns + idle_timeout(c), CLOSED_IDLE);
 }
 
 static void on_connection(void *cls, _unused_ struct MHD_Connection *mc, void **context,
@@ -344,6 +386,8 @@ static bool is_requested(const struct conn *c)
 static void h1_expired(struct conn *c, uint64_t now_ns)
 {
     c->deadline_ns = UINT64_MAX;
+    if (!c->peer_ended)
+        server_count(c->why);
     if (c->peer_ended && !is_requested(c) && c->pokes++ < MAX_POKES) {
         shutdown(c->fd, SHUT_RD); /* an event, and what has arrived can still be read */
         conn_deadline(c, now_ns + PEER_ENDED_NS);
@@ -357,11 +401,18 @@ static void h1_expired(struct conn *c, uint64_t now_ns)
 /*
  * The peer sends no more. libmicrohttpd would miss it when it came together with data
  * (edge-triggered, and a short read counts as the end of what there is), so it is told again a
- * moment later. A request that is whole gets its answer first.
+ * moment later. A request that is whole gets its answer first. Or: something has come.
  */
-static void h1_event(struct watch *w, _unused_ uint32_t events)
+static void h1_event(struct watch *w, uint32_t events)
 {
     struct conn *c = container_of(w, struct conn, watch);
+    char first;
+    if (events & EPOLLIN && c->idle_ns && c->why == CLOSED_IDLE &&
+        recv(c->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) > 0) /* the head of a later request */
+        conn_deadline_for(c, clock_now_ns() + timeout_ns(c->limits.read_header_timeout_ns),
+                          CLOSED_HEADER_TIMEOUT);
+    if (!(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
+        return;
     c->peer_ended = true;
     if (!is_requested(c))
         conn_deadline(c, clock_now_ns() + PEER_ENDED_NS);
@@ -397,11 +448,18 @@ static void on_mhd(struct watch *w, _unused_ uint32_t events)
     container_of(w, struct loop, mhd_watch)->mhd_dirty = true;
 }
 
+static size_t pool_bytes(void)
+{
+    const size_t twice = 2 * (size_t)server_limits_get().max_header_bytes;
+    return twice > H1_MEMORY_BYTES ? twice : H1_MEMORY_BYTES;
+}
+
 static int start_daemon(struct loop *l)
 {
     const unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME;
     l->mhd = MHD_start_daemon(flags, 0, NULL, NULL, on_request, NULL, MHD_OPTION_CONNECTION_LIMIT,
-                              1u << 20, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)H1_MEMORY_BYTES,
+                              1u << 20, MHD_OPTION_CONNECTION_MEMORY_LIMIT, pool_bytes(),
+                              MHD_OPTION_URI_LOG_CALLBACK, on_target, NULL,
                               MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)READ_STEP_BYTES,
                               MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_NOTIFY_CONNECTION,
                               on_connection, l, MHD_OPTION_NOTIFY_COMPLETED, on_completed, l,
@@ -421,7 +479,8 @@ void h1_start(struct conn *c)
         return;
     }
     c->watch.event = h1_event;
-    loop_rewatch(l, c->fd, EPOLLRDHUP | EPOLLET, &c->watch);
+    loop_rewatch(l, c->fd, EPOLLIN | EPOLLRDHUP | EPOLLET, &c->watch);
+    c->why = CLOSED_HEADER_TIMEOUT;
     conn_charge(c, sizeof(*c) + H1_MEMORY_BYTES);
     c->ops = &h1_ops;
     l->adding = c;

@@ -11,9 +11,12 @@
 #define CONN_WINDOW_BYTES (4 << 20)
 #define FRAME_BYTES (256u << 10)
 #define DEFAULT_STREAMS 100
+#define H2_HEAD_FACTOR                                                                             \
+    4 /* times as much head as on HTTP/1, where each connection keeps room for it */
 #define KEEP_OUT_BYTES (64u << 10)
 #define MAX_PING_STRIKES 2
 #define IDLE_PING_NS (7200 * NS_PER_S) /* pings that an idle client may always send */
+#define LOOK_NS NS_PER_S               /* between two looks at streams under way */
 #define EARLY_REPLY_NS (10 * NS_PER_S) /* how long the rest of an answered request is read away */
 
 static nghttp2_session_callbacks *callbacks;
@@ -163,14 +166,50 @@ static void on_peer_ping(struct h2_conn *h)
         go_away(h, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_pings");
 }
 
+static int64_t reset_burst(const struct h2_conn *h)
+{
+    const int64_t own = h->c->limits.stream_reset_burst;
+    return own > 0 ? own : server_limits_get().stream_reset_burst;
+}
+
+static int64_t reset_rate(const struct h2_conn *h)
+{
+    const int64_t own = h->c->limits.stream_reset_rate;
+    return own > 0 ? own : server_limits_get().stream_reset_rate;
+}
+
+/* A frame that costs its sender nothing. nghttp2 counts resets alone, and answers that are not
+ * taken. */
+static void on_nuisance(struct h2_conn *h)
+{
+    const uint64_t now = h->last_read_ns, each = NS_PER_S / (uint64_t)reset_rate(h);
+    if (h->nuisance_ns < now)
+        h->nuisance_ns = now;
+    h->nuisance_ns += each;
+    if ((h->nuisance_ns - now) / each <= (uint64_t)reset_burst(h) || h->cut_now)
+        return;
+    go_away(h, NGHTTP2_ENHANCE_YOUR_CALM, "too many frames without use");
+    h->cut_now = true;
+}
+
 static int on_frame(_unused_ nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
 {
     struct h2_conn *h = user_data;
     switch (frame->hd.type) {
-    case NGHTTP2_HEADERS:
-    case NGHTTP2_DATA: h2_stream_frame(h, frame); break;
-    case NGHTTP2_SETTINGS: h->settings_seen = true; break;
+    case NGHTTP2_DATA:
+        if (frame->hd.length == 0 && !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
+            on_nuisance(h);
+        h2_stream_frame(h, frame);
+        break;
+    case NGHTTP2_HEADERS: h2_stream_frame(h, frame); break;
+    case NGHTTP2_SETTINGS:
+        h->settings_seen = true;
+        on_nuisance(h);
+        break;
+    case NGHTTP2_PRIORITY:
+    case NGHTTP2_RST_STREAM: on_nuisance(h); break;
     case NGHTTP2_PING:
+        on_nuisance(h);
         if (frame->hd.flags & NGHTTP2_FLAG_ACK)
             h->ping_sent_ns = 0;
         else
@@ -186,6 +225,7 @@ static void make_callbacks(void)
     if (nghttp2_session_callbacks_new(&callbacks) != 0)
         return;
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, h2_on_begin_frame);
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, h2_on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, h2_on_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, h2_on_data);
@@ -225,6 +265,7 @@ static void on_io(struct conn *c, uint32_t events)
         h2_flush(h);
         return;
     }
+    server_count(used == NGHTTP2_ERR_BAD_CLIENT_MAGIC ? CLOSED_MALFORMED : CLOSED_FLOOD);
     if (pump(h) >= 0)
         h2_close(h, true);
     else
@@ -268,19 +309,24 @@ static void reset_answered(struct h2_conn *h, uint64_t now)
             nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_NO_ERROR);
 }
 
-/* True when the connection must be cut. */
-static bool is_stuck(const struct h2_conn *h, uint64_t now)
+/* Why the connection must be cut; SERVER_EVENTS = it need not. */
+static enum server_event stuck_by(const struct h2_conn *h, uint64_t now)
 {
     const struct server_settings *s = &h->c->limits;
-    if (!h->settings_seen)
-        return now >= h->c->accepted_ns + timeout_ns(s->read_header_timeout_ns);
+    const uint64_t head_ns = timeout_ns(s->read_header_timeout_ns);
+    if (!h->settings_seen && now >= h->c->accepted_ns + head_ns)
+        return CLOSED_HEADER_TIMEOUT;
+    if (h->head_since_ns && now >= h->head_since_ns + head_ns)
+        return CLOSED_HEADER_TIMEOUT;
     if (h->pending && now >= h->pending_since_ns + timeout_ns(s->write_timeout_ns))
-        return true;
+        return CLOSED_WRITE_TIMEOUT;
     if (h->ping_sent_ns && now >= h->ping_sent_ns + timeout_ns(s->keepalive_timeout_ns))
-        return true;
+        return CLOSED_PING_TIMEOUT;
     if (h->grace_ns && now >= h->grace_ns)
-        return true;
-    return waits_for_peer(h) && now >= h->last_read_ns + timeout_ns(s->read_timeout_ns);
+        return CLOSED_IDLE;
+    if (waits_for_peer(h) && now >= h->last_read_ns + timeout_ns(s->read_timeout_ns))
+        return CLOSED_READ_TIMEOUT;
+    return SERVER_EVENTS;
 }
 
 static uint64_t idle_at(const struct h2_conn *h)
@@ -297,24 +343,26 @@ static uint64_t idle_at(const struct h2_conn *h)
 
 void h2_became_idle(struct h2_conn *h)
 {
-    h->idle_since_ns = clock_now_ns();
+    h->idle_since_ns = h->c->idle_ns = clock_now_ns();
     uint64_t at = idle_at(h);
     if (at < h->c->deadline_ns)
         conn_deadline(h->c, at);
 }
 
-static void schedule(struct h2_conn *h)
+static void schedule(struct h2_conn *h, uint64_t slow_ns)
 {
     const struct server_settings *s = &h->c->limits;
-    uint64_t at = earlier(idle_at(h), h->goaway ? UINT64_MAX : h->age_ns);
+    uint64_t at = earlier(slow_ns, earlier(idle_at(h), h->goaway ? UINT64_MAX : h->age_ns));
     if (!h->settings_seen)
         at = earlier(at, h->c->accepted_ns + timeout_ns(s->read_header_timeout_ns));
+    if (h->head_since_ns)
+        at = earlier(at, h->head_since_ns + timeout_ns(s->read_header_timeout_ns));
     if (h->pending)
         at = earlier(at, h->pending_since_ns + timeout_ns(s->write_timeout_ns));
     if (h->grace_ns)
         at = earlier(at, h->grace_ns);
     if (h->nstreams)
-        at = earlier(at, clock_now_ns() + EARLY_REPLY_NS);
+        at = earlier(at, clock_now_ns() + LOOK_NS);
     if (h->ping_sent_ns)
         at = earlier(at, h->ping_sent_ns + timeout_ns(s->keepalive_timeout_ns));
     else
@@ -325,13 +373,17 @@ static void schedule(struct h2_conn *h)
 static void h2_expired(struct conn *c, uint64_t now)
 {
     struct h2_conn *h = c->proto;
-    if (is_stuck(h, now)) {
+    const enum server_event why = stuck_by(h, now);
+    if (why != SERVER_EVENTS) {
+        server_count(why);
         conn_abortive(c);
         h2_close(h, false);
         return;
     }
-    if (now >= idle_at(h))
+    if (now >= idle_at(h)) {
+        server_count(CLOSED_IDLE);
         go_away(h, NGHTTP2_NO_ERROR, "max_idle");
+    }
     if (now >= h->age_ns && !h->goaway) {
         go_away(h, NGHTTP2_NO_ERROR, "max_age");
         h->grace_ns = c->limits.max_connection_age_grace_ns > 0
@@ -343,7 +395,7 @@ static void h2_expired(struct conn *c, uint64_t now)
         h->ping_sent_ns = now;
     }
     reset_answered(h, now);
-    schedule(h);
+    schedule(h, h2_reset_slow(h, now));
     h2_flush(h);
 }
 
@@ -365,7 +417,6 @@ static const struct conn_ops h2_ops = {h2_expired, h2_drain, h2_cut};
 
 static nghttp2_session *make_session(struct h2_conn *h)
 {
-    const struct server_settings *s = &h->c->limits;
     nghttp2_session *session = NULL;
     nghttp2_option *o = NULL;
     pthread_once(&callbacks_once, make_callbacks);
@@ -375,9 +426,8 @@ static nghttp2_session *make_session(struct h2_conn *h)
     nghttp2_option_set_no_http_messaging(
         o, 1); /* checked by us: a missing authority is answered, not reset */
     nghttp2_option_set_no_closed_streams(o, 1);
-    nghttp2_option_set_stream_reset_rate_limit(
-        o, s->stream_reset_burst > 0 ? (uint64_t)s->stream_reset_burst : 10000,
-        s->stream_reset_rate > 0 ? (uint64_t)s->stream_reset_rate : 500);
+    nghttp2_option_set_stream_reset_rate_limit(o, (uint64_t)reset_burst(h),
+                                               (uint64_t)reset_rate(h));
     if (nghttp2_session_server_new2(&session, callbacks, h, o) != 0)
         session = NULL;
     nghttp2_option_del(o);
@@ -392,7 +442,7 @@ static int say_settings(struct h2_conn *h)
          streams > 0 ? (uint32_t)streams : DEFAULT_STREAMS},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES},
         {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, FRAME_BYTES},
-        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, H2_HEADER_LIST_BYTES},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)h->head_max_bytes},
     };
     int r = nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, settings, ARRAY_SIZE(settings));
     return r ? r
@@ -415,6 +465,7 @@ void h2_start(struct conn *c)
     struct h2_conn *h = calloc(1, sizeof(*h));
     if (h) {
         h->c = c;
+        h->head_max_bytes = H2_HEAD_FACTOR * (size_t)server_limits_get().max_header_bytes;
         h->session = make_session(h);
     }
     if (!h || !h->session || say_settings(h) != 0) {
@@ -431,7 +482,7 @@ void h2_start(struct conn *c)
     h->last_read_ns = clock_now_ns();
     h->idle_since_ns = c->accepted_ns;
     h->age_ns = age_of(c);
-    schedule(h);
+    schedule(h, UINT64_MAX);
     if (loop_rewatch(c->loop, c->fd, EPOLLIN, &c->watch) < 0)
         h2_close(h, false);
 }

@@ -7,8 +7,8 @@
 #include "agent/net/grpc.h"
 #include "agent/net/exchange.h"
 
-#define H2_HEADER_LIST_BYTES (64u << 10)
 #define H2_MAX_FIELDS 200
+#define H2_KNOWN_STREAMS 64 /* the last ones, of which it is known whether they were ever open */
 
 struct h2_conn {
     struct conn *c;
@@ -21,6 +21,11 @@ struct h2_conn {
     uint64_t last_read_ns, idle_since_ns, age_ns, grace_ns, pending_since_ns, ping_sent_ns;
     uint64_t peer_ping_ns;   /* keep-alive enforcement */
     unsigned ping_strikes;
+    uint64_t nuisance_ns;    /* frames that carry nothing: when all of them will be forgotten */
+    uint64_t head_since_ns;  /* a header section has begun and is not whole; 0 = none */
+    size_t head_max_bytes;
+    int32_t last_id, last_reset_id; /* highest stream that the peer opened, and that we reset */
+    uint64_t opened;         /* bit i: stream last_id - 2 * i was opened */
 };
 
 struct h2_stream {
@@ -38,6 +43,7 @@ struct h2_stream {
     bool discard;           /* answered early: the rest is read away */
     bool replied;           /* END_STREAM was sent */
     size_t received, discarded;
+    uint64_t started_ns, moved_ns; /* its head was whole; something of it came last */
     uint64_t replied_ns;
     struct buf *out;        /* reply body on its way */
     size_t out_at;
@@ -47,6 +53,7 @@ struct h2_stream {
 
 /* nghttp2 callbacks for streams; user_data is the h2_conn. */
 int h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user_data);
+int h2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user_data);
 int h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_len, const uint8_t *value,
                  size_t value_len, uint8_t flags, void *user_data);
 int h2_on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *data, size_t len, void *user_data);
@@ -54,6 +61,8 @@ int h2_on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t cod
 int h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user_data);
 /* A HEADERS or DATA frame is complete. */
 void h2_stream_frame(struct h2_conn *h, const nghttp2_frame *frame);
+/* Resets the streams whose request takes too long or has stalled. When the next one may be due. */
+uint64_t h2_reset_slow(struct h2_conn *h, uint64_t now);
 void h2_stream_free(struct h2_stream *s); /* the connection ends */
 void h2_became_idle(struct h2_conn *h);   /* the last stream ended */
 void h2_flush(struct h2_conn *h);         /* sends what nghttp2 has; may close the connection */

@@ -5,6 +5,8 @@
 
 #include "agent/base/clock.h"
 
+#define FIRST_LOOK_NS NS_PER_S /* at the deadlines of new streams */
+
 enum pseudo { PSEUDO_METHOD = 1, PSEUDO_PATH = 2, PSEUDO_SCHEME = 4, PSEUDO_AUTHORITY = 8 };
 
 struct h2_field {
@@ -52,7 +54,7 @@ static int keep_field(struct h2_stream *s, struct bytes name, struct bytes value
     struct h2_field f = {(uint32_t)name.len, (uint32_t)value.len};
     if (!s->head && (!(s->head = buf_new(0)) || buf_reserve(s->head, 512) < 0))
         return -1;
-    if (s->head->len + name.len + value.len > H2_HEADER_LIST_BYTES ||
+    if (s->head->len + name.len + value.len > s->h->head_max_bytes ||
         ++s->nfields > H2_MAX_FIELDS) {
         s->too_big = true;
         return 0;
@@ -214,8 +216,11 @@ static void h2_reply(struct http_exchange *x, struct reply *r)
 
 static const struct carrier h2_carrier = {CARRIER_HTTP2, h2_each, h2_reply};
 
-int h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, _unused_ void *user_data)
+int h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
 {
+    struct h2_conn *h = user_data;
+    if (frame->hd.type == NGHTTP2_RST_STREAM && frame->hd.stream_id > h->last_reset_id)
+        h->last_reset_id = frame->hd.stream_id;
     if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
         return 0;
     struct h2_stream *s = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
@@ -261,7 +266,10 @@ static void find_target(struct h2_stream *s)
 static void on_request_headers(struct h2_stream *s)
 {
     const uint8_t needed = PSEUDO_METHOD | PSEUDO_PATH | PSEUDO_SCHEME;
+    s->started_ns = s->moved_ns = s->h->last_read_ns;
+    s->h->head_since_ns = 0;
     if (s->too_big) {
+        server_count(CLOSED_HEADER_SIZE);
         exchange_reply_text(&s->x, 431, "431 Request Header Fields Too Large", false);
         return;
     }
@@ -342,14 +350,15 @@ int h2_on_data(nghttp2_session *session, _unused_ uint8_t flags, int32_t stream_
     if (!s)
         return 0;
     s->received += len;
-    if (s->discard || s->requested) {
+    s->moved_ns = s->h->last_read_ns;
+    if (!s->x.grpc && s->has_length && s->received > s->x.announced) {
+        reset(s, NGHTTP2_PROTOCOL_ERROR);
+    } else if (s->discard || s->requested) {
         s->discarded += len;
         if (s->discarded > DISCARD_MAX_BYTES)
             reset(s, NGHTTP2_NO_ERROR);
     } else if (s->x.grpc) {
         take_grpc(s, bytes_of(data, len));
-    } else if (s->has_length && s->received > s->x.announced) {
-        reset(s, NGHTTP2_PROTOCOL_ERROR);
     } else {
         exchange_body_append(&s->x, data, len);
     }
@@ -378,9 +387,60 @@ void h2_stream_frame(struct h2_conn *h, const nghttp2_frame *frame)
         on_request_headers(s);
     if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
         on_end(s);
+    else if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+        reset(s, NGHTTP2_PROTOCOL_ERROR); /* trailers end the request: RFC 9113 8.1 */
 }
 
 /* ---- life ---- */
+
+static bool was_open(const struct h2_conn *h, int32_t id)
+{
+    const int32_t back = (h->last_id - id) / 2;
+    return back >= H2_KNOWN_STREAMS || h->opened >> back & 1;
+}
+
+/* Frames of streams that are over: nghttp2 forgets those, to be small, and passes such frames over
+ * in silence. Behind a reset of ours they may be on the way; otherwise the peer is wrong (RFC 9113
+ * 5.1, 5.1.1). */
+int h2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user_data)
+{
+    struct h2_conn *h = user_data;
+    const int32_t id = hd->stream_id;
+    if ((hd->type != NGHTTP2_HEADERS && hd->type != NGHTTP2_DATA) || !(id & 1) || id > h->last_id ||
+        id <= h->last_reset_id || h->goaway || nghttp2_session_find_stream(session, id))
+        return 0;
+    server_count(CLOSED_MALFORMED);
+    nghttp2_session_terminate_session(session, was_open(h, id) ? NGHTTP2_STREAM_CLOSED
+                                                               : NGHTTP2_PROTOCOL_ERROR);
+    return 0;
+}
+
+static void note_opened(struct h2_conn *h, int32_t id)
+{
+    const int32_t step = (id - h->last_id) / 2;
+    h->opened = (step < H2_KNOWN_STREAMS ? h->opened << step : 0) | 1;
+    h->last_id = id;
+}
+
+uint64_t h2_reset_slow(struct h2_conn *h, uint64_t now)
+{
+    const uint64_t whole = (uint64_t)server_limits_get().request_timeout_ns,
+                   step = timeout_ns(h->c->limits.read_timeout_ns);
+    uint64_t next = UINT64_MAX;
+    for (struct h2_stream *s = h->streams; s; s = s->next) {
+        if (!s->started_ns || s->requested || s->discard)
+            continue;
+        const uint64_t stalls = s->moved_ns + step, late = s->started_ns + whole,
+                       at = stalls < late ? stalls : late;
+        if (now >= at) {
+            server_count(now >= late ? CLOSED_REQUEST_TIMEOUT : CLOSED_READ_TIMEOUT);
+            reset(s, NGHTTP2_CANCEL);
+        } else if (at < next) {
+            next = at;
+        }
+    }
+    return next;
+}
 
 int h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
 {
@@ -392,12 +452,16 @@ int h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, vo
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     s->h = h;
     s->id = frame->hd.stream_id;
+    note_opened(h, s->id);
+    h->head_since_ns = h->last_read_ns;
     s->next = h->streams;
     if (s->next)
         s->next->prev = s;
     h->streams = s;
     if (h->nstreams++ == 0) {
-        uint64_t at = h->last_read_ns + 10 * NS_PER_S;
+        uint64_t at = h->last_read_ns + FIRST_LOOK_NS;
+        h->c->idle_ns = 0;
+        h->c->had_request = true;
         if (at < h->c->deadline_ns)
             conn_deadline(h->c, at);
     }

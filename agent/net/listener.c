@@ -1,5 +1,6 @@
 /* Listeners: opening, accepting, taking over by a new service, stopping. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -10,6 +11,9 @@
 
 #define ACCEPTS_PER_EVENT 16
 #define PAUSE_NS (100 * NS_PER_MS)
+#define PATIENCE_NS (3 * NS_PER_S) /* longer than a connection has to be idle before it may go */
+#define REFUSALS_PER_PAUSE 64
+#define WARN_NS (60 * NS_PER_S)
 #define CUT_WAIT_NS (2 * NS_PER_S)
 
 struct listener *listener_ref(struct listener *l)
@@ -82,28 +86,81 @@ void acceptors_resume(struct loop *l)
     }
 }
 
+static bool admit(struct acceptor *a)
+{
+    struct listener *l = a->listener;
+    pthread_mutex_lock(&l->lock);
+    const unsigned n = l->nconns;
+    pthread_mutex_unlock(&l->lock);
+    return engine_conn_admit(n) || (conn_evict(a->loop, l) && engine_conn_admit(n - 1));
+}
+
+/* Says no to one that waits; false when none does. The spare descriptor makes it possible where
+ * there is no other. */
+static bool refuse_one(struct acceptor *a, enum server_event why)
+{
+    static const char no[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n"
+                             "Retry-After: 1\r\nConnection: close\r\n\r\n";
+    struct loop *l = a->loop;
+    char request[4096];
+    if (l->spare_fd >= 0)
+        close(TAKE_FD(l->spare_fd));
+    int fd = accept4(a->listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+        server_count(why); /* unread bytes would turn the close into a reset */
+        if (recv(fd, request, sizeof(request), 0) >= 0 || errno == EAGAIN)
+            send(fd, no, sizeof(no) - 1, MSG_NOSIGNAL);
+        close(fd);
+    }
+    l->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return fd >= 0;
+}
+
+/* No room: waits a moment, in which idle ones grow old enough to go. When that has not helped for a
+ * while, those that wait are told. */
+static void wait_for_room(struct acceptor *a, enum server_event why)
+{
+    const uint64_t now = clock_now_ns();
+    if (now - a->full_at_ns > 2 * PAUSE_NS + NS_PER_S) /* nobody has waited in between */
+        a->full_since_ns = now;
+    a->full_at_ns = now;
+    if (now - a->full_since_ns >= PATIENCE_NS) {
+        if (now - a->warned_ns >= WARN_NS || !a->warned_ns) {
+            a->warned_ns = now;
+            log_warn(NULL, "Too many connections; new ones are refused",
+                     LOG_STR("endpoint", a->listener->address),
+                     LOG_STR("reason", server_event_name(why)));
+        }
+        for (int i = 0; i < REFUSALS_PER_PAUSE && refuse_one(a, why); i++) {
+        }
+    }
+    acceptor_pause(a);
+}
+
 /* One connection; false when there is no more for now. */
 static bool accept_one(struct acceptor *a)
 {
     struct sockaddr_storage peer;
     socklen_t len = sizeof(peer);
     struct listener *l = a->listener;
-    if (!engine_conn_admit() && !(conn_evict(a->loop) && engine_conn_admit())) {
-        acceptor_pause(a);
+    if (!admit(a)) {
+        wait_for_room(a, REFUSED_LIMIT);
         return false;
     }
     int fd = accept4(l->fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
+        a->full_at_ns = 0;
         pthread_mutex_lock(&l->lock);
         l->nconns++;
         pthread_mutex_unlock(&l->lock);
         conn_accept(listener_ref(l), fd, &peer, len, a->loop);
         return true;
     }
+    const int r = errno;
     engine_conn_leave();
-    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-        acceptor_pause(a);
-    return errno == ECONNABORTED || errno == EINTR;
+    if (r == EMFILE || r == ENFILE || r == ENOBUFS || r == ENOMEM)
+        wait_for_room(a, REFUSED_DESCRIPTORS);
+    return r == ECONNABORTED || r == EINTR;
 }
 
 static void on_accept(struct watch *w, _unused_ uint32_t events)
@@ -223,7 +280,8 @@ static int acceptors_new(struct listener *l, struct err *reterr)
         return err_set(reterr, -ENOMEM, "out of memory");
     }
     for (unsigned i = 0; i < engine_loops(); i++)
-        l->acceptors[i] = (struct acceptor){{on_accept}, l, engine_loop(i), NULL, false};
+        l->acceptors[i] =
+            (struct acceptor){.watch = {on_accept}, .listener = l, .loop = engine_loop(i)};
     return 0;
 }
 

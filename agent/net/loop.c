@@ -1,5 +1,6 @@
 /* The I/O threads: epoll, tasks from other threads, deadlines. */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -171,6 +172,8 @@ static void loop_done(struct loop *l)
         close(l->epoll_fd);
     if (l->wake_fd >= 0)
         close(l->wake_fd);
+    if (l->spare_fd >= 0)
+        close(l->spare_fd);
     pthread_mutex_destroy(&l->lock);
     free(l->scratch);
     free(l->cipher);
@@ -181,6 +184,7 @@ static int loop_init(struct loop *l)
 {
     *l = (struct loop){.epoll_fd = -1,
                        .wake_fd = -1,
+                       .spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC),
                        .wake.event = on_wake,
                        .scan_at_ns = UINT64_MAX,
                        .mhd_at_ns = UINT64_MAX};
@@ -311,9 +315,17 @@ struct loop *engine_least_loaded(void)
     return best;
 }
 
-bool engine_conn_admit(void)
+int64_t server_connections(void)
 {
-    if (atomic_fetch_add(&engine.nconns, 1) < engine.max_conns)
+    return atomic_load(&engine.nconns);
+}
+
+bool engine_conn_admit(unsigned of_listener)
+{
+    const int64_t wanted = server_limits_get().max_connections;
+    const unsigned most =
+        wanted > 0 && wanted < engine.max_conns ? (unsigned)wanted : engine.max_conns;
+    if (atomic_fetch_add(&engine.nconns, 1) < most && of_listener < most - most / 8)
         return true;
     atomic_fetch_sub(&engine.nconns, 1);
     return false;

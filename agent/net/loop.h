@@ -29,12 +29,14 @@ struct loop {
     struct watch wake, mhd_watch;
     pthread_mutex_t lock;       /* tasks */
     struct task *tasks, **tasks_end;
-    struct conn *conns, *dead;  /* loop thread only; dead ones are freed after the batch of events */
+    struct conn *conns, *oldest; /* loop thread only: both ends of the list */
+    struct conn *dead;          /* freed after the batch of events */
     atomic_uint nconns;
     unsigned owed;              /* replies on their way to exchanges whose connection is gone */
     uint64_t scan_at_ns;        /* when the next deadline may pass; UINT64_MAX = none */
     struct acceptor *paused;    /* no descriptors or too many connections: looked at again at resume_at_ns */
     uint64_t resume_at_ns;
+    int spare_fd;               /* given up for a moment when a connection is to be told that there are no descriptors */
     struct MHD_Daemon *mhd;     /* made by the first HTTP/1 connection */
     struct conn *adding;        /* being handed to libmicrohttpd right now */
     bool mhd_dirty;             /* a connection was resumed: run it before waiting */
@@ -52,7 +54,8 @@ void engine_release(void);
 unsigned engine_loops(void);
 struct loop *engine_loop(unsigned i);
 struct loop *engine_least_loaded(void);
-bool engine_conn_admit(void);  /* counts a connection in; false at the limit */
+/* Counts a connection in of a listener that has `of_listener`; false at the limit. One listener gets seven eighths of all. */
+bool engine_conn_admit(unsigned of_listener);
 void engine_conn_leave(void);
 /* Runs fn(loop, arg) on every loop and waits for all. Not from a loop. */
 void engine_barrier(void (*fn)(struct loop *l, void *arg), void *arg);

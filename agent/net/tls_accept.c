@@ -23,6 +23,7 @@ static void failed(const struct conn *c, const char *reason)
 
 static void shake_expired(struct conn *c, _unused_ uint64_t now_ns)
 {
+    server_count(CLOSED_HEADER_TIMEOUT);
     failed(c, "the client took too long");
     conn_abortive(c);
     conn_close(c);
@@ -107,7 +108,7 @@ static void on_first(struct watch *w, _unused_ uint32_t events)
 }
 
 static const struct conn_ops shake_ops = {
-    .expired = shake_expired, .drain = conn_close, .cut = conn_close, .early = true};
+    .expired = shake_expired, .drain = conn_close, .cut = conn_close};
 
 void tls_accept_start(struct conn *c)
 {

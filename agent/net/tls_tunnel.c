@@ -253,6 +253,7 @@ static void on_inner(struct watch *w, uint32_t events)
 
 static void tunnel_expired(struct conn *c, _unused_ uint64_t now_ns)
 {
+    server_count(CLOSED_WRITE_TIMEOUT);
     conn_abortive(c);
     tunnel_close(c);
 }
@@ -269,7 +270,7 @@ static const struct conn_ops tunnel_ops = {
 static int open_pair(struct conn *c, struct tunnel *t)
 {
     int pair[2];
-    if (!engine_conn_admit())
+    if (!engine_conn_admit(0))
         return -EMFILE;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0) {
         engine_conn_leave();
@@ -300,5 +301,6 @@ void tls_tunnel_start(struct conn *c)
     c->proto = c->attached = t;
     c->ops = &tunnel_ops;
     c->deadline_ns = UINT64_MAX;
+    c->idle_ns = 0;               /* whether it is idle is known inside */
     on_outer(&c->watch, EPOLLIN); /* the request may have come with the end of the handshake */
 }

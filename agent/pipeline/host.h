@@ -31,6 +31,8 @@ int64_t metric_value(const struct metric *m);
 /* A gauge that is read when the page is made, from any thread; the newest of several with the same name and labels is shown.
  * metric_unobserve() removes all of `ctx` and waits for a reader; call it before what is read goes away, holding no lock that read takes. */
 void metric_observe(struct host *h, const char *name, const char *help, const char *labels, int64_t (*read)(void *ctx), void *ctx);
+/* The same for a counter. */
+void metric_observe_counter(struct host *h, const char *name, const char *help, const char *labels, int64_t (*read)(void *ctx), void *ctx);
 void metric_unobserve(struct host *h, void *ctx);
 /* Calls see() for every counter and gauge that is not read from elsewhere, in the order of the page. It must not make or read metrics. */
 void metrics_each(struct host *h, void (*see)(void *ctx, const char *name, const char *labels, int64_t value), void *ctx);
@@ -65,6 +67,9 @@ struct motel_settings {
     bool redact;
     int64_t shutdown_timeout_ns;
     int64_t file_mode; /* of files that exporters create; -1 = their own default */
+    /* limits of what clients may send (agent/net/limits.h, proto/check.h); 0 = the default */
+    int64_t max_connections, max_header_bytes, client_timeout_ns, request_timeout_ns, stream_reset_burst, stream_reset_rate;
+    int64_t max_nesting, max_attributes, max_decompression_ratio;
     const char *summary; /* where the summary of the run goes; "" = beside the first file exporter's file; "none" */
 };
 const struct motel_settings *host_settings(const struct host *h);

@@ -238,18 +238,30 @@ int64_t metric_value(const struct metric *m)
     return atomic_load_explicit(&m->value, memory_order_relaxed);
 }
 
-void metric_observe(struct host *h, const char *name, const char *help, const char *labels,
-                    int64_t (*read)(void *ctx), void *ctx)
+static void observe(struct host *h, const char *name, const char *help, const char *type,
+                    const char *labels, int64_t (*read)(void *ctx), void *ctx)
 {
     struct metrics *all = host_metrics(h);
     pthread_mutex_lock(&all->lock);
-    struct family *f = family_get(all, name, help, "gauge");
+    struct family *f = family_get(all, name, help, type);
     struct metric *m = f ? metric_insert(f, labels) : NULL;
     if (m) {
         m->read = read;
         m->ctx = ctx;
     }
     pthread_mutex_unlock(&all->lock);
+}
+
+void metric_observe(struct host *h, const char *name, const char *help, const char *labels,
+                    int64_t (*read)(void *ctx), void *ctx)
+{
+    observe(h, name, help, "gauge", labels, read, ctx);
+}
+
+void metric_observe_counter(struct host *h, const char *name, const char *help, const char *labels,
+                            int64_t (*read)(void *ctx), void *ctx)
+{
+    observe(h, name, help, "counter", labels, read, ctx);
 }
 
 void metric_unobserve(struct host *h, void *ctx)

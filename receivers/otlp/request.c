@@ -6,8 +6,9 @@
 #include "proto/json.h"
 #include "receivers/otlp/otlp.h"
 
-#define INLINE_BYTES (256u << 10)       /* more goes to a worker */
-#define INLINE_COSTLY_BYTES (64u << 10) /* the same for JSON and compressed bodies */
+#define INLINE_BYTES (256u << 10)          /* more goes to a worker */
+#define FREE_RATIO_BYTES ((size_t)1 << 20) /* whatever the ratio */
+#define INLINE_COSTLY_BYTES (64u << 10)    /* the same for JSON and compressed bodies */
 
 struct otlp_request *request_new(struct otlp_port *p, struct http_exchange *x, enum signal s)
 {
@@ -100,13 +101,32 @@ static void offer(struct otlp_request *q, struct batch *b)
 
 /* ---- decoding ---- */
 
+/* What `len` bytes may decompress to, when that is less than `max`: little is free, then the ratio
+ * counts. */
+static size_t limit_of_ratio(const struct otlp_request *q, size_t len, size_t max)
+{
+    const int64_t ratio = host_settings(q->o->c.host)->max_decompression_ratio;
+    if (ratio <= 0 || len > max / (size_t)ratio)
+        return max;
+    const size_t most = len * (size_t)ratio;
+    return most > FREE_RATIO_BYTES ? most : FREE_RATIO_BYTES < max ? FREE_RATIO_BYTES : max;
+}
+
+static void fail_ratio(struct otlp_request *q, size_t len, size_t limit)
+{
+    fail(q, q->grpc ? RPC_RESOURCE_EXHAUSTED : RPC_INVALID_ARGUMENT, q->grpc ? 429 : 400,
+         "%s: %zu bytes decompress to more than %zu, which is beyond max_decompression_ratio",
+         q->grpc ? "grpc: message too large" : "http: request body too large", len, limit);
+}
+
 /* Undoes the coding; on failure the request is answered. */
 static int decompress(struct otlp_request *q)
 {
     struct err e = {0};
-    size_t max = q->grpc ? q->o->grpc_max : q->o->http_max;
-    struct buf *plain = buf_new(max);
     struct bytes in = q->body ? buf_bytes(q->body) : bytes_of("", 0);
+    const size_t max = q->grpc ? q->o->grpc_max : q->o->http_max;
+    const size_t limit = limit_of_ratio(q, in.len, max);
+    struct buf *plain = buf_new(limit);
     int r = plain ? codec_decompress(q->coding, in, plain, &e) : -ENOMEM;
     if (r == 0) {
         buf_unref(q->body);
@@ -116,6 +136,8 @@ static int decompress(struct otlp_request *q)
     buf_unref(plain);
     if (r == -ENOMEM)
         fail(q, RPC_UNAVAILABLE, 503, "out of memory");
+    else if (r == -EMSGSIZE && limit < max)
+        fail_ratio(q, in.len, limit);
     else if (q->grpc && r == -EMSGSIZE)
         fail(q, RPC_RESOURCE_EXHAUSTED, 429,
              "grpc: message after decompression larger than max %zu", max);

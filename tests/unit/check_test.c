@@ -197,6 +197,63 @@ static void test_depth(void **state)
     }
 }
 
+static void test_lower_depth(void **state)
+{
+    (void)state;
+    otlp_limits_set(10, 0);
+    for (unsigned n = 9; n <= 11; n++) {
+        _cleanup_buf_ struct buf *b = nested(n, n % 2);
+        struct otlp_checked c;
+        struct err err = {0};
+        assert_int_equal(otlp_check(SIGNAL_LOGS, buf_bytes(b), &c, &err), n <= 10 ? 0 : -EBADMSG);
+        if (n > 10)
+            assert_non_null(strstr(err.text, "nested deeper than 10"));
+    }
+    otlp_limits_set(1000, 0); /* no more than the code stands */
+    _cleanup_buf_ struct buf *b = nested(65, true);
+    struct otlp_checked c;
+    assert_int_equal(otlp_check(SIGNAL_LOGS, buf_bytes(b), &c, NULL), -EBADMSG);
+    otlp_limits_set(0, 0);
+}
+
+/* A log record with `n` attributes that have nothing but their tag and length, or a map of n entries as body. */
+static struct buf *crowd(unsigned n, bool map)
+{
+    static const uint32_t paths[2][6] = {{2, 2, 1}, {6, 5, 2, 2, 1}};
+    struct buf *b = buf_new(0);
+    for (unsigned i = 0; i < n; i++)
+        assert_int_equal(buf_append(b, map ? "\x0a\0" : "\x32\0", 2), 0);
+    for (size_t k = 0; paths[map][k]; k++) {
+        struct buf *outer = buf_new(0);
+        assert_int_equal(wire_put_bytes(outer, paths[map][k], buf_bytes(b)), 0);
+        buf_unref(b);
+        b = outer;
+    }
+    return b;
+}
+
+static void test_attributes(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned limit, n;
+        bool good;
+    } rows[] = {{0, 0, true},     {0, OTLP_MAX_ATTRIBUTES, true}, {0, OTLP_MAX_ATTRIBUTES + 1, false},
+                {0, 100000, false}, {3, 3, true},                 {3, 4, false},
+                {100000, 100000, true}};
+    for (size_t i = 0; i < 2 * ARRAY_SIZE(rows); i++) {
+        _cleanup_buf_ struct buf *b = crowd(rows[i / 2].n, i % 2);
+        struct otlp_checked c;
+        struct err err = {0};
+        otlp_limits_set(0, rows[i / 2].limit);
+        int r = otlp_check(SIGNAL_LOGS, buf_bytes(b), &c, &err);
+        if (r != (rows[i / 2].good ? 0 : -EBADMSG))
+            fail_msg("row %zu: %d, %s", i, r, err.text);
+        assert_true(r == 0 || strstr(err.text, "attributes, expected at most"));
+    }
+    otlp_limits_set(0, 0);
+}
+
 static void test_repair_at_full_depth(void **state)
 {
     (void)state;
@@ -239,6 +296,8 @@ int main(void)
         cmocka_unit_test(test_bad),
         cmocka_unit_test(test_odd),
         cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_lower_depth),
+        cmocka_unit_test(test_attributes),
         cmocka_unit_test(test_repair_at_full_depth),
         cmocka_unit_test(test_batch_from_wire),
     };

@@ -49,6 +49,15 @@ static void test_defaults(void **state)
     assert_true(b.s.redact);
     assert_int_equal(b.s.shutdown_timeout_ns, 25000000000);
     assert_int_equal(b.s.file_mode, -1);
+    assert_int_equal(b.s.max_connections, 0);
+    assert_int_equal(b.s.max_header_bytes, 16384);
+    assert_int_equal(b.s.max_nesting, 64);
+    assert_int_equal(b.s.max_attributes, 10000);
+    assert_int_equal(b.s.max_decompression_ratio, 2000);
+    assert_int_equal(b.s.client_timeout_ns, 60000000000);
+    assert_int_equal(b.s.request_timeout_ns, 600000000000);
+    assert_int_equal(b.s.stream_reset_burst, 10000);
+    assert_int_equal(b.s.stream_reset_rate, 500);
     unbind(&b);
 }
 
