@@ -21,7 +21,7 @@ struct secret {
 };
 
 static _Atomic(struct secret *) head;
-static atomic_bool enabled = true, numeric;
+static atomic_bool enabled = true, numeric, lost;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const char *without_scheme(const char *value)
@@ -69,7 +69,10 @@ static void insert(struct secret *s)
 static void add(struct bytes v)
 {
     pthread_mutex_lock(&lock);
-    struct secret *s = known(v) ? NULL : calloc(1, sizeof(*s) + v.len);
+    const bool there = known(v);
+    struct secret *s = there ? NULL : calloc(1, sizeof(*s) + v.len);
+    if (!s && !there)
+        atomic_store(&lost, true);
     if (s) {
         s->len = v.len;
         memcpy(s->value, v.data, v.len);
@@ -86,9 +89,16 @@ bool secrets_add(const char *value)
         return false;
     add(v);
     _cleanup_buf_ struct buf *escaped = buf_new(0);
-    if (escaped && json_text(escaped, v) == 0 && escaped->len != v.len + 2)
+    if (!escaped || json_text(escaped, v) < 0)
+        atomic_store(&lost, true);
+    else if (escaped->len != v.len + 2)
         add(bytes_of(escaped->data + 1, escaped->len - 2));
     return true;
+}
+
+bool secrets_lost(void)
+{
+    return atomic_exchange(&lost, false);
 }
 
 void secrets_enable(bool on)
@@ -208,6 +218,7 @@ void secrets_clear(void)
     pthread_mutex_lock(&lock);
     struct secret *s = atomic_exchange(&head, NULL);
     atomic_store(&numeric, false);
+    atomic_store(&lost, false);
     while (s) {
         struct secret *next = s->next;
         free(s);

@@ -15,6 +15,8 @@
 /* Adds a value; without a "Bearer " or "Basic " before it. It is also known as it stands in JSON strings and labels, after their escapes, and as a
  * number if it is one. Returns false when it is too short to be looked for. */
 bool secrets_add(const char *value);
+/* True once after there was no memory for a value or one of its forms: who adds secrets must not go on without them. */
+bool secrets_lost(void);
 /* Switches the lookups off or on (`motel: {redact}`); on at start. */
 void secrets_enable(bool on);
 /* True when there is anything to look for. */

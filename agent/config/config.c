@@ -6,6 +6,7 @@
 #include <stdarg.h>
 
 #include "agent/base/buf.h"
+#include "agent/base/secrets.h"
 #include "agent/config/load.h"
 
 struct loader {
@@ -125,7 +126,7 @@ static void finish(struct loader *l)
         l->root = cfg_expand(c, l->root, l->errs);
     if (l->root)
         cfg_note_numbers(l->root);
-    else if (l->errs->n == 0)
+    if (secrets_lost() || (!l->root && l->errs->n == 0))
         fail(l, NULL, "%s", "out of memory");
     c->root = l->root;
 }
@@ -142,6 +143,7 @@ struct config *config_load(const struct config_source *sources, size_t n, struct
 {
     struct loader l = {.c = new_config(), .errs = errs};
     size_t files = 0, before = errs->n + errs->dropped;
+    secrets_lost(); /* not of this one */
     if (!l.c) {
         fail(&l, NULL, "%s", "out of memory");
         return NULL;

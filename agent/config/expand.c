@@ -155,12 +155,16 @@ static int resolve(struct expander *e, const struct text *t, struct span at, str
         give_up(e, t->pos, "out of memory");
         return -EINVAL;
     }
+    int r = -EINVAL;
     if (strchr(uri, '$'))
-        err_set(&err, -EINVAL, "\"%.200s\" has a \"$\" inside the braces", uri);
-    else if (cfg_retrieve(e->c->arena, uri, ret, &err) == 0)
+        err_set(&err, r, "\"%.200s\" has a \"$\" inside the braces", uri);
+    else if ((r = cfg_retrieve(e->c->arena, uri, ret, &err)) == 0)
         return 0;
-    report(e, t->pos, "%s",
-           t->foreign ? "the reference that its variables make is not valid" : err.text);
+    if (r == -ENOMEM)
+        give_up(e, t->pos, "out of memory");
+    else
+        report(e, t->pos, "%s",
+               t->foreign ? "the reference that its variables make is not valid" : err.text);
     return -EINVAL;
 }
 
@@ -171,12 +175,18 @@ static void note_as_sent(struct expander *e, struct cfg_pos pos, const char *raw
 {
     _cleanup_buf_ struct buf *b = buf_new(MAX_TEXT_BYTES);
     struct text t = {.b = b, .pos = pos};
+    if (!b || buf_append_str(b, raw) < 0) {
+        give_up(e, pos, "out of memory");
+        return;
+    }
     e->quiet++;
-    if (b && buf_append_str(b, raw) == 0 && expand_text(e, &t) == 0) {
+    if (expand_text(e, &t) == 0) {
         unescape(b);
         const char *sent = buf_str(b);
         if (sent)
             secrets_add(sent);
+        else
+            give_up(e, pos, "out of memory");
     }
     e->quiet--;
 }
@@ -187,9 +197,13 @@ static void note_secret(struct expander *e, struct cfg_pos pos, const struct ret
     size_t len = cfg_trimmed_len(r);
     if (!e->secretive || e->quiet || (!r->from_env && !r->from_file) || len == 0)
         return;
-    char *raw = first_time(e, &e->noted, r->name) ? arena_strndup(e->c->arena, r->text, len) : NULL;
-    if (!raw)
+    if (!first_time(e, &e->noted, r->name))
         return;
+    char *raw = arena_strndup(e->c->arena, r->text, len);
+    if (!raw) {
+        give_up(e, pos, "out of memory");
+        return;
+    }
     if (!secrets_add(raw))
         cfg_warn(e->c,
                  "%s:%d:%d: %s: the value of %s is too short to be blanked out of logs and output",
@@ -231,10 +245,12 @@ static int substitute(struct expander *e, struct text *t, struct span at, const 
 {
     note_reference(e, t->pos, r);
     t->foreign = t->foreign || r->from_env || r->from_file;
-    if (replace(t->b, at, r->text, cfg_trimmed_len(r)) == 0)
-        return 0;
-    report(e, t->pos, "%s", "expands to too long a text");
-    return -EINVAL;
+    const int done = replace(t->b, at, r->text, cfg_trimmed_len(r));
+    if (done == -ENOMEM)
+        give_up(e, t->pos, "out of memory");
+    else if (done < 0)
+        report(e, t->pos, "%s", "expands to too long a text");
+    return done < 0 ? -EINVAL : 0;
 }
 
 static int expand_text(struct expander *e, struct text *t)

@@ -78,8 +78,9 @@ static bool read_copy(struct reader *r, uint8_t tag)
     if (offset >= len) {
         memcpy(r->dst, r->dst - offset, len);
     } else {
+        const uint8_t *from = r->dst - offset; /* overlaps: byte by byte */
         for (size_t i = 0; i < len; i++)
-            r->dst[i] = r->dst[i - offset];
+            r->dst[i] = from[i];
     }
     r->dst += len;
     return true;

@@ -373,17 +373,19 @@ static void on_timer(void *ctx)
 }
 
 /* Offers what is held until all of it was taken or nothing was for half of the time that was left,
- * which is for others. With the lock. */
+ * which is for others. What is still pending could not be cut for want of memory. With the lock. */
 static void drain(struct batcher *p, uint64_t deadline_ns)
 {
     uint64_t now = clock_now_ns(), taken = p->taken;
     uint64_t until_ns = deadline_ns > now ? now + (deadline_ns - now) / 2 : now;
-    while (p->under_way && (now = clock_now_ns()) < until_ns) {
+    while ((p->under_way || p->pending.records) && (now = clock_now_ns()) < until_ns) {
         if (p->taken != taken)
             until_ns = now + (deadline_ns - now) / 2;
         taken = p->taken;
-        struct delivery *due = take_due(p, now);
-        uint64_t wake = until_ns;
+        struct delivery *due = p->pending.records ? cut(p, true, p->timeout_sends) : NULL;
+        if (!due)
+            due = take_due(p, now);
+        uint64_t wake = p->pending.records ? now + PAUSE_STOPPING_NS : until_ns;
         for (const struct delivery *d = p->held; d; d = d->next)
             wake = d->due_ns < wake ? d->due_ns : wake;
         if (!due) {
@@ -398,7 +400,7 @@ static void drain(struct batcher *p, uint64_t deadline_ns)
 
 static void give_up(struct batcher *p, struct delivery *held)
 {
-    uint64_t records = 0, batches = 0;
+    uint64_t records = p->pending.records, batches = records > 0;
     while (held) {
         struct delivery *d = held;
         held = d->next;

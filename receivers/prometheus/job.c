@@ -104,6 +104,8 @@ static const char *read_secret(struct head *h, const char *path)
         h->error = err_set(h->reterr, -EINVAL, "%s: expected one line, got several", path);
     if (text && !h->error)
         secrets_add(text);
+    if (secrets_lost())
+        h->error = err_set(h->reterr, -ENOMEM, "out of memory");
     return text;
 }
 

@@ -104,7 +104,7 @@ static inline int rig_bind(struct rig *r, const struct component_type *type, con
     if (rc == 0) {
         struct cfg_binder b = {.arena = r->config->arena, .errors = &errs};
         *ret = arena_calloc(r->config->arena, type->config_size + 1);
-        rc = cfg_bind(&b, type->fields ? type->fields : no_keys, r->config->root, "x", *ret);
+        rc = !*ret ? err_set(e, -ENOMEM, "out of memory") : cfg_bind(&b, type->fields ? type->fields : no_keys, r->config->root, "x", *ret);
     }
     if (errs.n)
         *e = errs.items[0];
