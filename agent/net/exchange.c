@@ -276,8 +276,9 @@ static void send_late(struct http_exchange *x, const struct reply *r)
     x->late = *r;
     x->late.headers = x->late_headers = http_fields_copy(r->headers, r->nheaders);
     x->late.trailers = x->late_trailers = http_fields_copy(r->trailers, r->ntrailers);
-    if (!x->late_headers || !x->late_trailers) { /* out of memory: what needs none */
-        x->late = (struct reply){.status = 500, .close = true};
+    if (!x->late_headers ||
+        !x->late_trailers) { /* out of memory: what needs none, and may be tried again */
+        x->late = (struct reply){.status = 503, .close = true};
         buf_unref(r->body);
     }
     x->task.run = late_reply;

@@ -43,6 +43,7 @@ struct grpc_call {
     int32_t stream;
     int http_status, code; /* code -1 = no grpc-status yet */
     bool grpc_content, compressed_reply, has_frame;
+    bool no_memory; /* for a part of the answer */
     enum codec encoding;
     struct buf *data;
 };

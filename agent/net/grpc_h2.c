@@ -195,6 +195,7 @@ int grpc_h2_submit(struct grpc_client *c, struct grpc_call *k)
     struct headers h = {.nv = nv, .encoded = encoded};
     char timeout[16];
     fill_headers(c, k, timeout, &h);
+    k->no_memory = false;
     k->body_at = 0;
     k->body_off = k->body_left = 0;
     for (unsigned i = 0; i < k->nbody; i++)
@@ -214,12 +215,15 @@ static void take_text(struct bytes v, char *ret, size_t size)
         secrets_trim(ret);
 }
 
-static void take_details(struct bytes v, struct grpc_response *ret)
+static void take_details(struct bytes v, struct grpc_call *k)
 {
+    struct grpc_response *ret = k->ret;
     if (ret->details || v.len > MAX_DETAILS_BYTES)
         return;
     ret->details = buf_new(0);
-    if (ret->details && grpc_bin_decode(v, ret->details) < 0)
+    const int r = ret->details ? grpc_bin_decode(v, ret->details) : -ENOMEM;
+    k->no_memory |= r == -ENOMEM;
+    if (r < 0)
         ret->details = buf_unref(ret->details);
 }
 
@@ -248,7 +252,7 @@ static int on_header(nghttp2_session *h2, const nghttp2_frame *frame, const uint
     else if (bytes_eq_str(n, "grpc-message"))
         take_text(v, k->ret->message, sizeof(k->ret->message));
     else if (bytes_eq_str(n, "grpc-status-details-bin"))
-        take_details(v, k->ret);
+        take_details(v, k);
     else if (bytes_eq_str(n, "grpc-encoding"))
         k->encoding = bytes_eq_str(v, "snappy") ? CODEC_SNAPPY_FRAMED : codec_find(v);
     return 0;
@@ -263,7 +267,9 @@ static int on_data(nghttp2_session *h2, uint8_t flags _unused_, int32_t stream, 
         return 0;
     if (!k->data)
         k->data = buf_new(MAX_REPLY_BYTES + GRPC_PREFIX_BYTES);
-    if (k->data && buf_append(k->data, data, len) == 0)
+    const int r = k->data ? buf_append(k->data, data, len) : -ENOMEM;
+    k->no_memory |= r == -ENOMEM; /* the status may still come */
+    if (r != -EMSGSIZE)
         return 0;
     nghttp2_session_set_stream_user_data(h2, stream, NULL);
     nghttp2_submit_rst_stream(h2, NGHTTP2_FLAG_NONE, stream, NGHTTP2_CANCEL);
@@ -315,6 +321,7 @@ static int read_message(struct grpc_call *k, char *why, size_t size)
     if (r == 0)
         return GRPC_OK;
     k->ret->message_bytes = buf_unref(k->ret->message_bytes);
+    k->no_memory |= r == -ENOMEM;
     snprintf(why, size, "grpc: failed to decompress the received message: %.160s", e.text);
     return r == -EMSGSIZE ? GRPC_RESOURCE_EXHAUSTED : GRPC_INTERNAL;
 }
@@ -330,28 +337,37 @@ static int code_of_reset(uint32_t error)
     }
 }
 
-static void conclude(struct grpc_client *c, struct grpc_call *k, uint32_t error)
+static int code_of_answer(struct grpc_call *k, uint32_t error, char *why, size_t size)
 {
-    char why[256] = "";
     int code = k->code;
     if (code == GRPC_OK && k->grpc_content) {
-        code = read_message(k, why, sizeof(why));
+        code = read_message(k, why, size);
     } else if (code >= 0 && k->grpc_content) {
         ; /* the server's own words stand in ret->message */
     } else if (k->http_status && (k->http_status != 200 || !k->grpc_content)) {
         code = grpc_code_of_http(k->http_status);
-        snprintf(why, sizeof(why), "unexpected HTTP status code received from server: %d%s",
+        snprintf(why, size, "unexpected HTTP status code received from server: %d%s",
                  k->http_status,
                  k->grpc_content ? "" : "; transport: received unexpected content-type");
     } else if (error) {
         code = code_of_reset(error);
-        snprintf(why, sizeof(why), "stream terminated by RST_STREAM with error code: %s",
+        snprintf(why, size, "stream terminated by RST_STREAM with error code: %s",
                  nghttp2_http2_strerror(error));
     } else {
         code = GRPC_INTERNAL;
-        snprintf(why, sizeof(why), "server closed the stream without sending trailers");
+        snprintf(why, size, "server closed the stream without sending trailers");
     }
-    grpc_call_finish(c, k, code, "%s", why);
+    return code;
+}
+
+static void conclude(struct grpc_client *c, struct grpc_call *k, uint32_t error)
+{
+    char why[256] = "";
+    int code = code_of_answer(k, error, why, sizeof(why));
+    if (k->no_memory) /* what is missing may be that it can be sent again */
+        grpc_call_finish(c, k, GRPC_UNAVAILABLE, "out of memory while the answer was read");
+    else
+        grpc_call_finish(c, k, code, "%s", why);
 }
 
 static int on_close(nghttp2_session *h2, int32_t stream, uint32_t error, void *user)

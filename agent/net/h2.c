@@ -125,7 +125,7 @@ void h2_flush(struct h2_conn *h)
     int r = pump(h);
     if (l->out && l->out->cap > KEEP_OUT_BYTES) /* after an unusually large answer */
         l->out = buf_unref(l->out);
-    if (r < 0) {
+    if (r < 0 || h->cut_now) {
         h2_close(h, false);
         return;
     }

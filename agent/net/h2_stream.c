@@ -1,6 +1,7 @@
 /* HTTP/2 streams: header rules, bodies, gRPC messages, replies. */
 #include "agent/net/h2_impl.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "agent/base/clock.h"
@@ -18,9 +19,11 @@ static struct h2_stream *stream_of(const struct http_exchange *x)
     return (struct h2_stream *)x;
 }
 
+/* A peer that waits for an answer must get this one: without memory for it the connection ends. */
 static void reset(struct h2_stream *s, uint32_t code)
 {
-    nghttp2_submit_rst_stream(s->h->session, NGHTTP2_FLAG_NONE, s->id, code);
+    if (nghttp2_submit_rst_stream(s->h->session, NGHTTP2_FLAG_NONE, s->id, code) != 0)
+        s->h->cut_now = true;
     s->discard = true;
 }
 
@@ -53,7 +56,7 @@ static int keep_field(struct h2_stream *s, struct bytes name, struct bytes value
 {
     struct h2_field f = {(uint32_t)name.len, (uint32_t)value.len};
     if (!s->head && (!(s->head = buf_new(0)) || buf_reserve(s->head, 512) < 0))
-        return -1;
+        return -ENOMEM;
     if (s->head->len + name.len + value.len > s->h->head_max_bytes ||
         ++s->nfields > H2_MAX_FIELDS) {
         s->too_big = true;
@@ -61,7 +64,7 @@ static int keep_field(struct h2_stream *s, struct bytes name, struct bytes value
     }
     return buf_append(s->head, &f, sizeof(f)) || buf_append(s->head, name.data, name.len) ||
                    buf_append(s->head, value.data, value.len)
-               ? -1
+               ? -ENOMEM
                : 0;
 }
 
@@ -137,15 +140,19 @@ int h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const uin
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) /* trailers: nothing in them is for us */
         ok = ok && name.data[0] != ':';
     else
-        ok = ok && (name.data[0] == ':' ? pseudo_ok(s, name) : field_ok(s, name, value)) &&
-             keep_field(s, name, value) == 0;
-    if (ok)
+        ok = ok && (name.data[0] == ':' ? pseudo_ok(s, name) : field_ok(s, name, value));
+    const bool request = frame->headers.cat == NGHTTP2_HCAT_REQUEST;
+    if (ok && (!request || keep_field(s, name, value) == 0))
         return 0;
-    reset(s, NGHTTP2_PROTOCOL_ERROR);
+    reset(s, ok ? NGHTTP2_REFUSED_STREAM : NGHTTP2_PROTOCOL_ERROR);
     return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
 /* ---- replies ---- */
+
+/* An answer that there was no memory for: CANCELLED for gRPC, which clients may try again. Not
+ * REFUSED_STREAM, since the request was processed. */
+#define NO_MEMORY_CODE NGHTTP2_CANCEL
 
 static nghttp2_nv nv_of(const char *name, const char *value)
 {
@@ -153,13 +160,13 @@ static nghttp2_nv nv_of(const char *name, const char *value)
                         NGHTTP2_NV_FLAG_NONE};
 }
 
-static void submit_trailers(struct h2_stream *s)
+static int submit_trailers(struct h2_stream *s)
 {
     nghttp2_nv nva[16];
     unsigned n = s->ntrailers < ARRAY_SIZE(nva) ? s->ntrailers : (unsigned)ARRAY_SIZE(nva);
     for (unsigned i = 0; i < n; i++)
         nva[i] = nv_of(s->trailers[i].name, s->trailers[i].value);
-    nghttp2_submit_trailer(s->h->session, s->id, nva, n);
+    return nghttp2_submit_trailer(s->h->session, s->id, nva, n);
 }
 
 static ssize_t read_body(_unused_ nghttp2_session *session, _unused_ int32_t stream_id, uint8_t *to,
@@ -174,7 +181,10 @@ static ssize_t read_body(_unused_ nghttp2_session *session, _unused_ int32_t str
         *flags |= NGHTTP2_DATA_FLAG_EOF;
         if (s->ntrailers) {
             *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-            submit_trailers(s);
+            if (submit_trailers(s) != 0) {
+                reset(s, NO_MEMORY_CODE);
+                return NGHTTP2_ERR_DEFERRED;
+            }
         }
     }
     return (ssize_t)n;
@@ -207,8 +217,9 @@ static void h2_reply(struct http_exchange *x, struct reply *r)
         s->out = buf_ref(r->body);
     if (s->out && r->ntrailers && (s->trailers = http_fields_copy(r->trailers, r->ntrailers)))
         s->ntrailers = r->ntrailers;
-    if (submit_headers(s, r) != 0)
-        reset(s, NGHTTP2_INTERNAL_ERROR);
+    const bool cut_short = s->out && r->ntrailers && !s->trailers;
+    if (cut_short || submit_headers(s, r) != 0)
+        reset(s, NO_MEMORY_CODE);
     buf_unref(r->body);
     if (!s->h->in_recv)
         h2_flush(s->h);
@@ -448,8 +459,12 @@ int h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, vo
     if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
     struct h2_stream *s = exchange_new(&h2_carrier, h->c, sizeof(*s));
-    if (!s)
+    if (!s) {
+        if (nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
+                                      NGHTTP2_REFUSED_STREAM) != 0)
+            h->cut_now = true;
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    }
     s->h = h;
     s->id = frame->hd.stream_id;
     note_opened(h, s->id);

@@ -6,6 +6,7 @@
 
 #define FIRST_PAUSE_MS 50
 #define MAX_PAUSE_MS 5000
+#define SPARE 4
 
 /* ---- waking ---- */
 
@@ -78,10 +79,37 @@ static void on_answer(struct ack *a, enum verdict v, const struct outcome *out)
     wake_unref(w);
 }
 
-void sending_init(struct sending *o)
+static void keep_spare(struct sending *o, struct delivery *d)
 {
-    o->first = NULL;
-    o->last = &o->first;
+    if (o->nspare == SPARE) {
+        free(d);
+        return;
+    }
+    d->next = o->spare;
+    o->spare = d;
+    o->nspare++;
+}
+
+static struct delivery *take_spare(struct sending *o)
+{
+    struct delivery *d = o->spare;
+    if (!d)
+        return NULL;
+    o->spare = d->next;
+    o->nspare--;
+    return d;
+}
+
+int sending_init(struct sending *o)
+{
+    *o = (struct sending){.last = &o->first};
+    for (unsigned i = 0; i < SPARE; i++) {
+        struct delivery *d = calloc(1, sizeof(*d));
+        if (!d)
+            return -ENOMEM;
+        keep_spare(o, d);
+    }
+    return 0;
 }
 
 static void drop_first(struct sending *o)
@@ -90,7 +118,8 @@ static void drop_first(struct sending *o)
     o->first = d->next;
     if (!o->first)
         o->last = &o->first;
-    delivery_free(d);
+    batch_unref(d->b);
+    keep_spare(o, d);
 }
 
 static void count(struct console *c, const struct delivery *d, uint32_t refused)
@@ -143,13 +172,13 @@ int sending_put(struct sending *o, struct console *c, struct batch *b)
         batch_unref(b);
         return 0;
     }
-    d = calloc(1, sizeof(*d));
-    if (!d) {
+    d = malloc(sizeof(*d));
+    if (!d && !(d = take_spare(o))) {
+        metric_add(c->metrics[b->signal].failed, b->records);
         batch_unref(b);
         return -ENOMEM;
     }
-    d->ack = (struct ack){.done = on_answer, .owed = ACK_ALL};
-    d->b = b;
+    *d = (struct delivery){.ack = {.done = on_answer, .owed = ACK_ALL}, .b = b};
     bool first = sending_empty(o);
     *o->last = d;
     o->last = &d->next;
@@ -208,6 +237,8 @@ uint64_t sending_done(struct sending *o)
         if (atomic_exchange(&d->state, ABANDONED) != IN_FLIGHT)
             delivery_free(d);
     }
-    sending_init(o);
+    o->last = &o->first;
+    while (o->spare)
+        free(take_spare(o));
     return records;
 }

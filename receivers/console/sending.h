@@ -22,9 +22,13 @@ struct delivery;
 struct sending {
     struct delivery *first;
     struct delivery **last;
+    struct delivery *spare; /* for batches that come while memory is short */
+    unsigned nspare;
 };
-void sending_init(struct sending *o);
-/* Takes `b`; offers it when it is the first. 0, or -ENOMEM when it is lost. */
+/* 0 or -ENOMEM; sending_done() in any case. */
+int sending_init(struct sending *o);
+/* Takes `b`; offers it when it is the first. 0, or -ENOMEM when it is lost: there is room for one from each part of a reading, which ends with
+ * sending_run(). */
 int sending_put(struct sending *o, struct console *c, struct batch *b);
 /* Offers again what is due: true when nothing waits any more; else *ret_at_ns is lowered to when to come back (or an answer wakes). */
 bool sending_run(struct sending *o, struct console *c, uint64_t *ret_at_ns);

@@ -57,9 +57,9 @@ struct source *source_new(struct console *c, enum source_kind kind, const char *
     s->plain = buf_new(0);
     s->logs = buf_new(0);
     s->rest = buf_new(0);
-    sending_init(&s->sending);
+    const int r = sending_init(&s->sending);
     source_adopt(s, c);
-    return s->path && s->reader && s->plain && s->logs && s->rest ? s : source_free(s);
+    return r == 0 && s->path && s->reader && s->plain && s->logs && s->rest ? s : source_free(s);
 }
 
 void source_adopt(struct source *s, struct console *c)
