@@ -27,6 +27,11 @@ const struct cfg_field motel_fields[] = {
      .kind = BIND_OCTAL,
      CFG_AT(struct motel_settings, file_mode),
      .help = "Permissions of files that exporters create, such as \"0600\"; the umask applies."},
+    {.key = "spill_directory",
+     .kind = BIND_STRING,
+     CFG_AT(struct motel_settings, spill_directory),
+     .help = "Directory where full sending queues go on, and where what a stop could not deliver "
+             "waits for the next start. It is created. Without it full queues refuse data."},
     {.key = "summary",
      .kind = BIND_STRING,
      CFG_AT(struct motel_settings, summary),

@@ -62,6 +62,8 @@ static const struct source sources[] = {
     {"motel_exporter_retried_requests", SUMMARY_EXPORTERS, EXPORTER_RETRIES, "data_type"},
     {"motel_exporter_queue_peak", SUMMARY_EXPORTERS, EXPORTER_QUEUE_PEAK, "data_type"},
     {"otelcol_exporter_queue_capacity", SUMMARY_EXPORTERS, EXPORTER_QUEUE_SIZE, "data_type"},
+    {"motel_exporter_disk_records", SUMMARY_EXPORTERS, EXPORTER_KEPT, "data_type"},
+    {"motel_exporter_damaged", SUMMARY_EXPORTERS, EXPORTER_DAMAGED, NULL},
     {"motel_scrapes_succeeded", SUMMARY_TARGETS, TARGET_SUCCEEDED, ""},
     {"motel_scrapes_failed", SUMMARY_TARGETS, TARGET_FAILED, ""},
 };

@@ -26,9 +26,11 @@ enum {
     EXPORTER_RETRIES,      /* requests */
     EXPORTER_QUEUE_PEAK,   /* as the queue's sizer counts */
     EXPORTER_QUEUE_SIZE,   /* 0 = has no queue */
+    EXPORTER_KEPT,         /* on disk at the end, for the next start */
+    EXPORTER_DAMAGED,      /* of GIVEN_UP, those that could not be read from disk */
 };
 enum { TARGET_SUCCEEDED, TARGET_FAILED };
-#define SUMMARY_COLUMNS 9
+#define SUMMARY_COLUMNS 11
 
 struct summary_row {
     char *id;             /* of the component */
@@ -50,11 +52,14 @@ struct summary {
 int summary_collect(struct host *h, struct summary *ret);
 void summary_done(struct summary *s);
 
-/* What came to an exporter in the end, and what became of it: in = delivered + rejected + dropped. */
-static inline int64_t summary_in(const struct summary_row *r) { return r->n[EXPORTER_SENT] + r->n[EXPORTER_GIVEN_UP] - r->n[EXPORTER_RETURNED]; }
+/* What came to an exporter in the end, and what became of it: in = delivered + rejected + dropped + damaged + kept on disk. */
+static inline int64_t summary_in(const struct summary_row *r) { return r->n[EXPORTER_SENT] + r->n[EXPORTER_GIVEN_UP] + r->n[EXPORTER_KEPT] - r->n[EXPORTER_RETURNED]; }
 static inline int64_t summary_delivered(const struct summary_row *r) { return r->n[EXPORTER_SENT] - r->n[EXPORTER_LEFT_OUT]; }
 static inline int64_t summary_rejected(const struct summary_row *r) { return r->n[EXPORTER_LEFT_OUT] + r->n[EXPORTER_REJECTED]; }
-static inline int64_t summary_dropped(const struct summary_row *r) { return r->n[EXPORTER_GIVEN_UP] - r->n[EXPORTER_REJECTED] - r->n[EXPORTER_RETURNED]; }
+static inline int64_t summary_dropped(const struct summary_row *r)
+{
+    return r->n[EXPORTER_GIVEN_UP] - r->n[EXPORTER_REJECTED] - r->n[EXPORTER_RETURNED] - r->n[EXPORTER_DAMAGED];
+}
 /* Records that were taken in and did not arrive: at each exporter, and in processors. */
 int64_t summary_lost(const struct summary *s);
 /* The sum of a column over all rows, or those of one signal (SIGNAL_COUNT: all). */

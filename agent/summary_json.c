@@ -130,6 +130,8 @@ static void put_exporter(struct json *j, const struct summary_row *r)
     put_int(j, "sent", summary_delivered(r));
     put_int(j, "rejected", summary_rejected(r));
     put_int(j, "dropped", summary_dropped(r));
+    put_int(j, "damaged", r->n[EXPORTER_DAMAGED]);
+    put_int(j, "kept", r->n[EXPORTER_KEPT]);
     put_int(j, "refused", r->n[EXPORTER_REFUSED]);
     put_int(j, "returned", r->n[EXPORTER_RETURNED]);
     put_int(j, "retries", r->n[EXPORTER_RETRIES]);

@@ -119,7 +119,7 @@ static bool is_empty(const struct summary_row *r)
 
 static bool is_loss(const struct summary_row *r)
 {
-    return summary_rejected(r) > 0 || summary_dropped(r) > 0;
+    return summary_rejected(r) > 0 || summary_dropped(r) > 0 || r->n[EXPORTER_DAMAGED] > 0;
 }
 
 static void say_part(struct words *w, int64_t n, const char *what)
@@ -147,6 +147,8 @@ static void say_row(struct words *w, const struct summary_row *r)
     }
     say_part(w, summary_rejected(r), "rejected by the backend");
     say_part(w, summary_dropped(r), "dropped after the last try");
+    say_part(w, r->n[EXPORTER_DAMAGED], "damaged on disk");
+    say_part(w, r->n[EXPORTER_KEPT], "kept on disk for the next start");
     say_part(w, r->n[EXPORTER_REFUSED], "refused for want of room");
     say_part(w, r->n[EXPORTER_RETURNED], "given back to their senders");
     say_part(w, r->n[EXPORTER_RETRIES], r->n[EXPORTER_RETRIES] == 1 ? "retry" : "retries");

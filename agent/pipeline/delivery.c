@@ -93,15 +93,18 @@ static enum delivery drain_failed(struct queue *q, const struct outcome *out)
         q->failing_ns = now_ns;
     if (!hopeless(q))
         pause_until(q, now_ns + pause_ns);
-    return hopeless(q) ? DELIVERY_LOST : DELIVERY_LATER;
+    if (!hopeless(q))
+        return DELIVERY_LATER;
+    q->given_up = q->disk != NULL;
+    return DELIVERY_LOST;
 }
 
 /* DELIVERY_DONE = give up; DELIVERY_LATER = go on. */
-static enum delivery pause_running(struct queue *q, struct request *r, struct outcome *out)
+static enum delivery pause_running(struct queue *q, struct parcel *p, struct outcome *out)
 {
     uint64_t pause_ns;
     uint64_t now_ns = clock_now_ns();
-    if (!backoff_next(&r->backoff, &q->settings->retry, now_ns, out->retry_after_ms,
+    if (!backoff_next(&p->backoff, &q->settings->retry, now_ns, out->retry_after_ms,
                       backoff_random(), &pause_ns)) {
         prefix_message(out, "no more retries left: ");
         return DELIVERY_DONE;
@@ -114,7 +117,7 @@ static enum delivery pause_running(struct queue *q, struct request *r, struct ou
     return DELIVERY_LATER;
 }
 
-static enum delivery after_failure(struct queue *q, struct request *r, struct outcome *out)
+static enum delivery after_failure(struct queue *q, struct parcel *p, struct outcome *out)
 {
     pthread_mutex_lock(&q->lock);
     enum queue_state state = q->state;
@@ -126,7 +129,7 @@ static enum delivery after_failure(struct queue *q, struct request *r, struct ou
         return DELIVERY_LOST;
     if (!q->settings->retry.enabled)
         return DELIVERY_DONE;
-    return state == QUEUE_DRAINING ? d : pause_running(q, r, out);
+    return state == QUEUE_DRAINING ? d : pause_running(q, p, out);
 }
 
 static bool is_running(struct queue *q)
@@ -158,22 +161,22 @@ static void for_client(struct outcome *out, enum verdict v, bool retries)
         out->retry_after_ms = 0;
 }
 
-enum delivery queue_deliver(struct queue *q, struct request *r, enum verdict *ret_verdict,
+enum delivery queue_deliver(struct queue *q, struct parcel *p, enum verdict *ret_verdict,
                             struct outcome *ret_outcome)
 {
     enum delivery d = DELIVERY_LATER;
     enum verdict v;
-    if (!r->attempts)
-        backoff_init(&r->backoff, &q->settings->retry, clock_now_ns());
+    if (!p->attempts)
+        backoff_init(&p->backoff, &q->settings->retry, clock_now_ns());
     do {
-        if (r->attempts++)
+        if (p->attempts++)
             metric_add(q->retries, 1);
-        v = attempt(q, r->batch, ret_outcome);
-        d = v == VERDICT_RETRY ? after_failure(q, r, ret_outcome) : DELIVERY_DONE;
+        v = attempt(q, p->batch, ret_outcome);
+        d = v == VERDICT_RETRY ? after_failure(q, p, ret_outcome) : DELIVERY_DONE;
     } while (d == DELIVERY_LATER && is_running(q));
     if (d == DELIVERY_LATER)
         return d;
-    r->batch = batch_unref(r->batch);
+    p->batch = batch_unref(p->batch);
     if (v == VERDICT_OK) {
         note_success(q);
         metric_add(q->metrics.partly_refused, ret_outcome->rejected);

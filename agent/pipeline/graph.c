@@ -40,11 +40,21 @@ static int start_extensions(struct graph *g, struct err *reterr)
     return 0;
 }
 
+static int start_queues(struct node *n, struct err *reterr)
+{
+    int r = 0;
+    for (enum signal s = 0; s < SIGNAL_COUNT && r == 0; s++)
+        r = n->queues[s] ? queue_start(n->queues[s], reterr) : 0;
+    return r;
+}
+
 static int start_list(struct node_list *l, struct err *reterr)
 {
     for (size_t i = 0; i < l->n; i++) {
         struct node *n = l->items[i];
         int r = start_node(n, reterr);
+        if (r == 0)
+            r = start_queues(n, reterr);
         if (r < 0) {
             err_prefix(reterr,
                        "cannot start pipelines: failed to start \"%s\" %s: ", n->settings->id,

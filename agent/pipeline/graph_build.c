@@ -204,26 +204,37 @@ static int check_all_signals(const struct graph *g, struct cfg_errors *errs)
 
 /* ---- queues and edges ---- */
 
-static int add_queue(struct node *n, enum signal s, struct err *reterr)
+static int add_queue(struct node *n, enum signal s, struct cfg_errors *errs)
 {
+    struct err e = {0};
     const struct component_type *t = n->settings->type;
     if (!t->send || n->queues[s])
         return 0;
-    n->queues[s] = queue_new(n->component, t->settings(n->settings->bound), s, reterr);
-    return n->queues[s] ? 0 : -ENOMEM;
+    n->queues[s] = queue_new(n->component, t->settings(n->settings->bound), s, &e);
+    if (n->queues[s])
+        return 0;
+    create_error(n, &e, errs);
+    return -EINVAL;
 }
 
-static int add_queues(struct graph *g, struct err *reterr)
+static int add_queues_of(struct pipeline *p, struct cfg_errors *errs)
 {
-    for (size_t i = 0; i < g->npipelines; i++) {
-        struct pipeline *p = &g->pipelines[i];
-        for (size_t k = 0; k < p->settings->nexporters; k++) {
-            int r = add_queue(p->exporters[k], p->settings->signal, reterr);
-            if (r < 0)
-                return r;
-        }
-    }
-    return 0;
+    int r = 0;
+    for (size_t k = 0; k < p->settings->nexporters && r == 0; k++)
+        r = add_queue(p->exporters[k], p->settings->signal, errs);
+    return r;
+}
+
+/* This graph's extensions have their storage. */
+static int add_queues(struct graph *g, struct cfg_errors *errs)
+{
+    struct graph *before = host_graph(g->host);
+    int r = 0;
+    host_set_graph(g->host, g);
+    for (size_t i = 0; i < g->npipelines && r == 0; i++)
+        r = add_queues_of(&g->pipelines[i], errs);
+    host_set_graph(g->host, before);
+    return r;
 }
 
 static struct fanout *add_fanout(struct graph *g, size_t nbranches)
@@ -325,16 +336,15 @@ static int build(struct graph *g, const struct service_settings *s, struct cfg_e
         r = graph_walk(g, errs);
     if (r == 0)
         r = create_all(g, errs);
+    if (r == 0)
+        r = add_queues(g, errs);
     if (r < 0)
         return r;
-    struct err e = {.text = "out of memory"};
-    r = add_queues(g, &e);
-    if (r == 0)
-        r = wire(g);
+    r = wire(g);
     if (r == 0)
         graph_hand_through(g);
     if (r < 0)
-        cfg_error(errs, (struct cfg_pos){0}, "service", "%s", e.text);
+        cfg_error(errs, (struct cfg_pos){0}, "service", "out of memory");
     return r;
 }
 

@@ -70,6 +70,7 @@ struct motel_settings {
     /* limits of what clients may send (agent/net/limits.h, proto/check.h); 0 = the default */
     int64_t max_connections, max_header_bytes, client_timeout_ns, request_timeout_ns, stream_reset_burst, stream_reset_rate;
     int64_t max_nesting, max_attributes, max_decompression_ratio;
+    const char *spill_directory; /* where full queues go on; "" = nowhere */
     const char *summary; /* where the summary of the run goes; "" = beside the first file exporter's file; "none" */
 };
 const struct motel_settings *host_settings(const struct host *h);

@@ -17,6 +17,9 @@
 
 #define IDLE_NS (10 * NS_PER_S)          /* a worker without work ends after this */
 #define STACK_BYTES ((size_t)512 * 1024) /* TLS and compression need some 100 KiB */
+/* What waits for the disk; a disk that hangs must not fill the memory. */
+#define PENDING_BYTES ((size_t)64 * 1024 * 1024)
+#define ON_DISK_MAX 500000 /* requests; each takes some 100 bytes of memory */
 
 struct worker {
     struct worker *next;
@@ -25,40 +28,64 @@ struct worker {
     bool ended; /* to be joined */
 };
 
-static struct request *request_new(const struct queue *q, struct batch *b, struct ack *ack)
+struct request *queue_request_new(struct batch *b, struct ack *ack)
 {
     struct request *r = calloc(1, sizeof(*r));
     if (!r)
         return NULL;
-    const struct queue_settings *s = q->settings->queue;
-    *r = (struct request){.batch = b, .ack = ack, .records = b->records, .bytes = b->bytes};
-    r->size = !s || s->sizer == SIZER_REQUESTS ? 1
-              : s->sizer == SIZER_ITEMS        ? (int64_t)b->records
-                                               : (int64_t)b->bytes;
+    *r = (struct request){.batch = b, .ack = ack};
+    if (b) {
+        r->records = b->records;
+        r->bytes = b->bytes;
+    }
+    mem_charge(sizeof(*r));
     return r;
 }
 
-static void request_free(struct request *r)
+struct request *queue_request_free(struct request *r)
 {
+    if (!r)
+        return NULL;
+    mem_release(sizeof(*r));
     batch_unref(r->batch);
+    free(r->outcome);
     free(r);
+    return NULL;
+}
+
+int64_t queue_request_size(const struct queue *q, uint32_t records, size_t bytes)
+{
+    const struct queue_settings *s = q->settings->queue;
+    return !s || s->sizer == SIZER_REQUESTS ? 1
+           : s->sizer == SIZER_ITEMS        ? (int64_t)records
+                                            : (int64_t)bytes;
 }
 
 /* ---- room ---- */
 
+static bool disk_has_room(const struct queue *q, const struct request *r)
+{
+    return q->n_on_disk < ON_DISK_MAX &&
+           (q->pending_bytes == 0 || q->pending_bytes + r->bytes <= PENDING_BYTES);
+}
+
 /* A request that is larger than the whole queue is let in when it is alone: refusing it would be
  * for ever. */
-static bool fits(const struct queue *q, const struct request *r)
+bool queue_fits(const struct queue *q, const struct request *r)
 {
     if (!q->settings->queue || (q->size == 0 && q->bytes == 0))
         return true;
+    if (q->storage && !disk_has_room(q, r))
+        return false;
     return q->size + r->size <= q->capacity && q->bytes + r->bytes <= q->max_bytes;
 }
 
-static void charge(struct queue *q, const struct request *r)
+void queue_charge(struct queue *q, struct request *r)
 {
     q->size += r->size;
-    q->bytes += r->bytes;
+    r->charged = r->batch != NULL;
+    if (r->charged)
+        q->bytes += r->bytes;
     if (!q->size_now)
         return;
     metric_add(q->size_now, r->size);
@@ -66,12 +93,62 @@ static void charge(struct queue *q, const struct request *r)
         metric_set(q->size_peak, q->size);
 }
 
-static void discharge(struct queue *q, const struct request *r)
+void queue_discharge(struct queue *q, struct request *r)
 {
     q->size -= r->size;
-    q->bytes -= r->bytes;
+    if (r->charged)
+        q->bytes -= r->bytes;
+    r->charged = false;
     if (q->size_now)
         metric_add(q->size_now, -r->size);
+}
+
+void queue_drop_payload(struct queue *q, struct request *r)
+{
+    if (r->charged)
+        q->bytes -= r->bytes;
+    r->charged = false;
+    r->batch = batch_unref(r->batch);
+}
+
+/* ---- what is ready ---- */
+
+static int64_t batch_size(const struct queue *q, const struct request *r)
+{
+    return q->batch.sizer == SIZER_BYTES ? (int64_t)r->bytes : (int64_t)r->records;
+}
+
+void queue_ready_push(struct queue *q, struct request *r)
+{
+    if (q->batching)
+        r->since_ns = clock_now_ns();
+    q->ready_size += batch_size(q, r);
+    q->n_disk_waiting += r->for_disk;
+    list_push(&q->ready, r);
+}
+
+void queue_ready_unpop(struct queue *q, struct request *r)
+{
+    q->ready_size += batch_size(q, r);
+    q->n_disk_waiting += r->for_disk;
+    list_unpop(&q->ready, r);
+}
+
+struct request *queue_ready_pop(struct queue *q)
+{
+    struct request *r = list_pop(&q->ready);
+    if (!r)
+        return NULL;
+    q->ready_size -= batch_size(q, r);
+    q->n_disk_waiting -= r->for_disk;
+    return r;
+}
+
+bool queue_busy(const struct queue *q)
+{
+    if (q->in_flight || q->pending.n)
+        return true;
+    return !q->given_up && (q->ready.n || q->waiting.n || q->cut.n || q->rest.n || q->later.n);
 }
 
 /* ---- workers ---- */
@@ -93,7 +170,7 @@ static void reap_workers(struct queue *q)
     }
 }
 
-static int start_thread(struct worker *w)
+int queue_thread(pthread_t *ret, void *(*run)(void *), void *arg)
 {
     pthread_attr_t attr;
     sigset_t every, before;
@@ -101,11 +178,11 @@ static int start_thread(struct worker *w)
     pthread_attr_setstacksize(&attr, STACK_BYTES);
     sigfillset(&every);
     pthread_sigmask(SIG_SETMASK, &every, &before);
-    int r = pthread_create(&w->thread, &attr, worker_main, w);
+    int r = pthread_create(ret, &attr, run, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
     if (r == 0)
-        pthread_setname_np(w->thread, "exporter");
+        pthread_setname_np(*ret, "exporter");
     return -r;
 }
 
@@ -116,7 +193,7 @@ static int start_worker(struct queue *q)
     if (!w)
         return -ENOMEM;
     w->queue = q;
-    int r = start_thread(w);
+    int r = queue_thread(&w->thread, worker_main, w);
     if (r < 0) {
         free(w);
         return r;
@@ -127,58 +204,102 @@ static int start_worker(struct queue *q)
     return 0;
 }
 
-/* Sees to it that somebody will take one more ready request. Lock held. 0, or -errno when there is
- * no worker at all. */
-static int call_worker(struct queue *q)
+/* Where batches are waited for one idle worker is enough: it watches the time. */
+int queue_call_worker(struct queue *q)
 {
-    if (q->ready.n < q->nidle) {
+    const size_t waiting = q->batching ? 0 : q->ready.n + q->cut.n + q->later.n;
+    if (waiting < q->nidle) {
         pthread_cond_signal(&q->work);
         return 0;
     }
     int r = q->nworkers < q->max_workers ? start_worker(q) : 0;
+    if (q->nidle)
+        pthread_cond_signal(&q->work);
     return q->nworkers > 0 ? 0 : r;
 }
 
 /* Lock held. */
 static int admit(struct queue *q, struct request *r)
 {
-    int code = call_worker(q);
+    int code = queue_call_worker(q);
     if (code < 0)
         return code;
-    charge(q, r);
-    list_push(&q->ready, r);
+    if (q->disk)
+        r->id = queue_next_id(q);
+    queue_charge(q, r);
+    queue_ready_push(q, r);
     return 0;
 }
 
 /* ---- offers ---- */
 
-/* The verdict for a new request; RETRY fills the reason and leaves the request to the caller. Lock
- * held. */
-static enum verdict take(struct queue *q, struct request *r, const char **ret_reason)
+/* Spilling goes on until nothing on disk waits, so that the order is kept. */
+static bool spills(const struct queue *q, const struct request *r)
 {
-    const struct queue_settings *s = q->settings->queue;
-    if (q->state == QUEUE_CLOSED) {
-        *ret_reason = "the exporter is shut down";
-        return VERDICT_RETRY;
-    }
-    if (q->waiting.n || !fits(q, r)) {
-        if (s->block_on_overflow) {
-            list_push(&q->waiting, r);
-            return VERDICT_PENDING;
-        }
+    return q->disk && !q->storage && (q->n_disk_waiting || !queue_fits(q, r));
+}
+
+static enum verdict take_for_disk(struct queue *q, struct request *r, const char **ret_reason)
+{
+    const bool spilled = !q->storage;
+    const int64_t size = r->size;
+    if (spilled && !disk_has_room(q, r)) {
         *ret_reason = "sending queue is full";
         return VERDICT_RETRY;
     }
+    if (spilled)
+        r->size = 0;
+    if (queue_to_disk(q, r) == 0)
+        return VERDICT_PENDING;
+    r->size = size;
+    *ret_reason = "cannot start a thread to write with";
+    return VERDICT_RETRY;
+}
+
+static enum verdict take_to_memory(struct queue *q, struct request *r, const char **ret_reason)
+{
+    const struct queue_settings *s = q->settings->queue;
     const bool answer_now = s && !s->wait_for_result;
     struct ack *ack = r->ack;
     if (answer_now)
         r->ack = NULL;
-    if (admit(q, r) < 0) {
-        r->ack = ack;
-        *ret_reason = "cannot start a thread to send with";
+    if (admit(q, r) == 0)
+        return answer_now ? VERDICT_OK : VERDICT_PENDING;
+    r->ack = ack;
+    *ret_reason = "cannot start a thread to send with";
+    return VERDICT_RETRY;
+}
+
+/* No room: whoever waits for a larger batch shall not wait any longer. */
+static enum verdict take_no_room(struct queue *q, struct request *r, const char **ret_reason)
+{
+    if (q->batching && !q->pressed && (q->ready.n || q->rest.n)) {
+        q->pressed = true;
+        queue_call_worker(q);
+    }
+    if (q->settings->queue->block_on_overflow) {
+        list_push(&q->waiting, r);
+        return VERDICT_PENDING;
+    }
+    *ret_reason = "sending queue is full";
+    return VERDICT_RETRY;
+}
+
+/* The verdict for a new request; RETRY fills the reason and leaves the request to the caller. Lock
+ * held. */
+static enum verdict take(struct queue *q, struct request *r, const char **ret_reason)
+{
+    r->size = queue_request_size(q, r->records, r->bytes);
+    if (q->state == QUEUE_CLOSED) {
+        *ret_reason = "the exporter is shut down";
         return VERDICT_RETRY;
     }
-    return answer_now ? VERDICT_OK : VERDICT_PENDING;
+    if (spills(q, r))
+        return take_for_disk(q, r, ret_reason);
+    if (q->waiting.n || !queue_fits(q, r))
+        return take_no_room(q, r, ret_reason);
+    return q->disk && q->storage ? take_for_disk(q, r, ret_reason)
+                                 : take_to_memory(q, r, ret_reason);
 }
 
 static enum verdict refuse(struct queue *q, uint32_t records, struct ack *ack, const char *reason)
@@ -191,7 +312,7 @@ static enum verdict refuse(struct queue *q, uint32_t records, struct ack *ack, c
 
 enum verdict queue_offer(struct queue *q, struct batch *b, struct ack *ack)
 {
-    struct request *r = request_new(q, b, ack);
+    struct request *r = queue_request_new(b, ack);
     if (!r) {
         uint32_t records = b->records;
         batch_unref(b);
@@ -206,142 +327,65 @@ enum verdict queue_offer(struct queue *q, struct batch *b, struct ack *ack)
     if (v != VERDICT_RETRY)
         return v;
     uint32_t records = r->records;
-    request_free(r);
+    queue_request_free(r);
     return refuse(q, records, ack, reason);
 }
 
-/* ---- after an attempt ---- */
+/* ---- those who wait for room ---- */
 
-/* Moves requests that wait for room into it; the acks to be answered OK go to `ret`. Lock held. */
-static void admit_waiting(struct queue *q, struct request_list *ret)
+/* Into memory, with a note for the ack that is to be answered; without memory for one it is
+ * answered when the request is decided. False = not now. */
+static bool admit_one(struct queue *q, struct request *r, struct request_list *ret)
 {
-    while (q->waiting.first && fits(q, q->waiting.first)) {
-        struct request *r = list_pop(&q->waiting);
-        struct request *note =
-            q->settings->queue->wait_for_result ? NULL : calloc(1, sizeof(*note));
-        if (note) {
-            note->ack = r->ack;
-            r->ack = NULL;
+    if (q->disk && q->storage)
+        return queue_to_disk(q, r) == 0;
+    struct request *note =
+        q->settings->queue->wait_for_result ? NULL : queue_request_new(NULL, r->ack);
+    struct ack *ack = r->ack;
+    if (note)
+        r->ack = NULL;
+    if (admit(q, r) == 0) {
+        if (note)
             list_push(ret, note);
+        return true;
+    }
+    r->ack = ack;
+    queue_request_free(note);
+    return false;
+}
+
+void queue_admit_waiting(struct queue *q, struct request_list *ret)
+{
+    while (q->waiting.first && queue_fits(q, q->waiting.first)) {
+        struct request *r = list_pop(&q->waiting);
+        if (admit_one(q, r, ret))
+            continue;
+        list_unpop(&q->waiting, r);
+        return;
+    }
+}
+
+/* ---- worker threads ---- */
+
+/* The next parcel; NULL = the worker may end. Lock held. */
+static struct parcel *next_parcel(struct queue *q)
+{
+    const uint64_t idle_ns = clock_now_ns() + IDLE_NS;
+    while (q->state != QUEUE_CLOSED) {
+        const uint64_t due_ns = queue_due_ns(q), now_ns = clock_now_ns();
+        if (due_ns <= now_ns) {
+            struct parcel *p = queue_take_parcel(q);
+            if (p)
+                return p;
+            continue;
         }
-        admit(q, r);
-    }
-}
-
-static void answer(struct request *r, enum verdict v, const struct outcome *out)
-{
-    if (r->ack)
-        ack_done(r->ack, v, out);
-    request_free(r);
-}
-
-static void answer_admitted(struct request_list *l)
-{
-    for (struct request *r; (r = list_pop(l));)
-        answer(r, VERDICT_OK, NULL);
-}
-
-/* Requests that never got room. */
-static void answer_refused(struct queue *q, struct request_list *l)
-{
-    static const struct outcome stopped = {.message = "the exporter is shutting down"};
-    for (struct request *r; (r = list_pop(l));) {
-        metric_add(q->metrics.enqueue_failed, r->records);
-        answer(r, VERDICT_RETRY, &stopped);
-    }
-}
-
-static void list_move(struct request_list *to, struct request_list *from)
-{
-    for (struct request *r; (r = list_pop(from));)
-        list_push(to, r);
-}
-
-static void report(struct queue *q, const struct request *r, enum verdict v,
-                   const struct outcome *out)
-{
-    if (v == VERDICT_OK) {
-        metric_add(q->metrics.sent, r->records);
-        return;
-    }
-    metric_add(q->metrics.send_failed, r->records);
-    if (v == VERDICT_REJECT)
-        metric_add(q->metrics.rejected, r->records);
-    else if (r->ack)
-        metric_add(q->metrics.returned, r->records);
-    if (r->ack)
-        log_error(&q->logger, "Exporting failed. Rejecting data.", LOG_STR("error", out->message),
-                  LOG_INT("rejected_items", r->records));
-    else
-        log_error(&q->logger, "Exporting failed. Dropping data.", LOG_STR("error", out->message),
-                  LOG_INT("dropped_items", r->records));
-}
-
-static void request_lost(struct queue *q, struct request *r, const struct outcome *out)
-{
-    metric_add(q->metrics.send_failed, r->records);
-    if (r->ack) {
-        metric_add(q->metrics.returned, r->records);
-    } else {
-        pthread_mutex_lock(&q->lock);
-        q->lost_records += r->records;
-        q->lost_requests++;
-        pthread_mutex_unlock(&q->lock);
-    }
-    answer(r, VERDICT_RETRY, out);
-}
-
-/* One request, from the queue to its end or back into the queue. Called with the lock, which it
- * leaves in between. */
-static void work_on(struct queue *q, struct request *r)
-{
-    enum verdict v = VERDICT_RETRY;
-    struct outcome out;
-    struct request_list admitted, refused;
-    list_init(&admitted);
-    list_init(&refused);
-    q->in_flight++;
-    metric_add(q->in_flight_now, 1);
-    pthread_mutex_unlock(&q->lock);
-    enum delivery d = queue_deliver(q, r, &v, &out);
-    pthread_mutex_lock(&q->lock);
-    metric_add(q->in_flight_now, -1);
-    q->in_flight--;
-    if (d == DELIVERY_LATER) {
-        list_push(&q->ready, r);
-        return;
-    }
-    discharge(q, r);
-    if (d == DELIVERY_LOST || q->state == QUEUE_CLOSED) /* what is taken now would be lost */
-        list_move(&refused, &q->waiting);
-    else
-        admit_waiting(q, &admitted);
-    if (!q->in_flight && !q->ready.n)
-        pthread_cond_broadcast(&q->quiet);
-    pthread_mutex_unlock(&q->lock);
-    answer_admitted(&admitted);
-    answer_refused(q, &refused);
-    if (d == DELIVERY_LOST) {
-        request_lost(q, r, &out);
-    } else {
-        report(q, r, v, &out);
-        answer(r, v, &out);
-    }
-    pthread_mutex_lock(&q->lock);
-}
-
-/* The next ready request; NULL = the worker may end. Lock held. */
-static struct request *next_request(struct queue *q)
-{
-    uint64_t until_ns = clock_now_ns() + IDLE_NS;
-    while (!q->ready.n && q->state != QUEUE_CLOSED) {
-        q->nidle++;
-        int r = cond_wait_until(&q->work, &q->lock, until_ns);
-        q->nidle--;
-        if (r == ETIMEDOUT && !q->ready.n)
+        if (due_ns == UINT64_MAX && now_ns >= idle_ns)
             return NULL;
+        q->nidle++;
+        cond_wait_until(&q->work, &q->lock, due_ns < UINT64_MAX ? due_ns : idle_ns);
+        q->nidle--;
     }
-    return q->state == QUEUE_CLOSED ? NULL : list_pop(&q->ready);
+    return NULL;
 }
 
 static void *worker_main(void *arg)
@@ -349,8 +393,8 @@ static void *worker_main(void *arg)
     struct worker *w = arg;
     struct queue *q = w->queue;
     pthread_mutex_lock(&q->lock);
-    for (struct request *r; (r = next_request(q));)
-        work_on(q, r);
+    for (struct parcel *p; (p = next_parcel(q));)
+        queue_work_on(q, p);
     w->ended = true;
     q->nworkers--;
     pthread_mutex_unlock(&q->lock);
@@ -368,15 +412,4 @@ void queue_join_workers(struct queue *q)
         pthread_join(w->thread, NULL);
         free(w);
     }
-}
-
-/* What never got a worker. Nobody else is left to touch the lists. */
-void queue_drop_rest(struct queue *q)
-{
-    static const struct outcome stopped = {.message = "interrupted due to shutdown"};
-    for (struct request *r; (r = list_pop(&q->ready));) {
-        discharge(q, r);
-        request_lost(q, r, &stopped);
-    }
-    answer_refused(q, &q->waiting);
 }

@@ -8,14 +8,20 @@
 #include "agent/pipeline/component.h"
 
 enum queue_sizer { SIZER_REQUESTS, SIZER_ITEMS, SIZER_BYTES };
+struct queue_partition {
+    struct cfg_list metadata_keys; /* empty */
+};
 struct queue_batch { /* sending_queue.batch: requests are put together, or cut, on their way out of the queue */
     int64_t flush_timeout_ns;   /* what has waited this long goes even if it is less than min_size */
     int64_t min_size, max_size; /* items or bytes; max 0 = no limit */
     int sizer;                  /* SIZER_ITEMS or SIZER_BYTES */
+    enum cfg_presence sizer_given; /* this and what follows: of the configuration */
+    struct queue_partition partition;
 };
 struct queue_settings { /* sending_queue; a NULL block = every request is sent at once and its answer is the client's */
     int64_t num_consumers, queue_size;
     int sizer;
+    enum cfg_presence sizer_given;
     bool block_on_overflow, wait_for_result;
     struct cfg_id storage;     /* the extension that keeps the queue on disk; id NULL = in memory */
     struct queue_batch *batch; /* NULL = requests go out as they came in */
@@ -44,8 +50,12 @@ extern const struct cfg_field queue_fields[], retry_fields[];
 int exporter_settings_check(const struct exporter_settings *s, struct err *reterr);
 
 struct queue;
-/* For `signal` of exporter `c`, whose type has send(). No threads yet. */
+/* For `signal` of exporter `c`, whose type has send(). No threads, no disk yet. A `storage` that is no extension of the graph being built is a
+ * mistake. */
 struct queue *queue_new(struct component *c, const struct exporter_settings *s, enum signal signal, struct err *reterr);
+/* Opens the queue on disk, or the place to spill to, and takes up what is there; without one there is nothing to do. The extensions and the
+ * exporter itself run. */
+int queue_start(struct queue *q, struct err *reterr);
 /* Takes `b`. OK = queued. RETRY = full or stopped. PENDING where room or the sender's answer is waited for. Never blocks. */
 enum verdict queue_offer(struct queue *q, struct batch *b, struct ack *ack);
 /* Whether an answer OK of queue_offer() means that the request is on disk. Known from the settings, also before the start. */
@@ -56,8 +66,9 @@ void queue_set_batch(struct queue *q, const struct queue_batch *limits);
 /* The process is stopping: still takes and sends, but from now on waits between attempts are short and end at the deadline. A
  * later call can only bring the deadline nearer. */
 void queue_drain(struct queue *q, uint64_t deadline_ns);
-/* Drains until `deadline_ns`, interrupts attempts (the component's stop()) when that has passed, joins the workers; what is left is counted,
- * logged and dropped. Offers are refused from then on. Legal twice. */
+/* Drains until `deadline_ns`, or so much earlier as it takes to write what is left to the disk, where there is one; interrupts attempts (the
+ * component's stop()) when that has passed, joins the workers. What is left stays on disk, or is counted, logged and dropped. Offers are
+ * refused from then on. Legal twice. */
 void queue_stop(struct queue *q, uint64_t deadline_ns);
 struct queue *queue_free(struct queue *q); /* NULL ok; returns NULL; stopped before */
 

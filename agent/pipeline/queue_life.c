@@ -8,6 +8,8 @@
 
 #define MAX_UNQUEUED_WORKERS 256 /* without a queue; more requests wait for one of them */
 #define MIN_BYTES ((size_t)64 * 1024 * 1024)
+#define SAVE_NS (200 * NS_PER_MS) /* of a stop: to write what is left… */
+#define SAVE_NS_PER_BYTE 20       /* …and this for each byte in memory */
 #define PATIENCE_NS                                                                                \
     (8 * NS_PER_S) /* of a stop with a backend out of reach: this or a third of the time */
 
@@ -84,6 +86,33 @@ static void gauges_get(struct queue *q, struct host *h)
     metric_set(q->capacity_now, q->capacity);
 }
 
+static int find_storage(struct queue *q, struct err *reterr)
+{
+    const char *id = q->settings->queue ? q->settings->queue->storage.id : NULL;
+    q->storage = id ? host_extension(q->component->host, id, CAP_STORAGE) : NULL;
+    if (!id || q->storage)
+        return 0;
+    return err_at(reterr, "sending_queue::storage",
+                  "no storage client extension found: \"%s\" has to be a storage extension, and "
+                  "to be named in service::extensions",
+                  id);
+}
+
+static void init(struct queue *q)
+{
+    q->deadline_ns = UINT64_MAX;
+    list_init(&q->ready);
+    list_init(&q->waiting);
+    list_init(&q->pending);
+    list_init(&q->gone);
+    list_init(&q->kept);
+    pthread_mutex_init(&q->lock, NULL);
+    cond_init_monotonic(&q->work);
+    cond_init_monotonic(&q->changed);
+    cond_init_monotonic(&q->quiet);
+    cond_init_monotonic(&q->write);
+}
+
 struct queue *queue_new(struct component *c, const struct exporter_settings *s, enum signal signal,
                         struct err *reterr)
 {
@@ -102,13 +131,14 @@ struct queue *queue_new(struct component *c, const struct exporter_settings *s, 
     q->max_workers = !s->queue                            ? MAX_UNQUEUED_WORKERS
                      : s->queue->num_consumers < UINT_MAX ? (unsigned)s->queue->num_consumers
                                                           : UINT_MAX;
-    q->deadline_ns = UINT64_MAX;
-    list_init(&q->ready);
-    list_init(&q->waiting);
-    pthread_mutex_init(&q->lock, NULL);
-    cond_init_monotonic(&q->work);
-    cond_init_monotonic(&q->changed);
-    cond_init_monotonic(&q->quiet);
+    init(q);
+    if (s->queue && s->queue->batch) {
+        q->batch = *s->queue->batch;
+        q->batch.sizer = queue_batch_sizer(s->queue);
+        q->batching = true;
+    }
+    if (find_storage(q, reterr) < 0)
+        return queue_free(q);
     exporter_metrics_get(c->host, c->id, signal, &q->metrics);
     gauges_get(q, c->host);
     return q;
@@ -158,8 +188,20 @@ static uint64_t patience(uint64_t deadline_ns)
     return third_ns > PATIENCE_NS ? third_ns : PATIENCE_NS;
 }
 
+/* The time before `deadline_ns` that writing what is in memory may take. */
+static uint64_t save_time(const struct queue *q, uint64_t deadline_ns)
+{
+    const uint64_t now_ns = clock_now_ns();
+    const uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+    const uint64_t save_ns = SAVE_NS + mem_used() * SAVE_NS_PER_BYTE;
+    if (!q->disk)
+        return 0;
+    return save_ns < left_ns / 3 ? save_ns : left_ns / 3;
+}
+
 void queue_drain(struct queue *q, uint64_t deadline_ns)
 {
+    deadline_ns -= save_time(q, deadline_ns);
     pthread_mutex_lock(&q->lock);
     if (deadline_ns < q->deadline_ns)
         q->deadline_ns = deadline_ns;
@@ -170,17 +212,12 @@ void queue_drain(struct queue *q, uint64_t deadline_ns)
     pthread_mutex_unlock(&q->lock);
 }
 
-static bool busy(const struct queue *q)
-{
-    return q->in_flight || q->ready.n || q->waiting.n;
-}
-
 /* Waits until all is sent or the time is over, then shuts the door. Returns whether somebody is
  * still sending. */
 static bool close_at_deadline(struct queue *q)
 {
     pthread_mutex_lock(&q->lock);
-    while (busy(q) && clock_now_ns() < q->deadline_ns)
+    while (queue_busy(q) && clock_now_ns() < q->deadline_ns)
         cond_wait_until(&q->quiet, &q->lock, q->deadline_ns);
     set_state(q, QUEUE_CLOSED);
     bool sending = q->in_flight > 0;
@@ -209,6 +246,8 @@ void queue_stop(struct queue *q, uint64_t deadline_ns)
         c->type->stop(c, q->deadline_ns);
     queue_join_workers(q);
     queue_drop_rest(q);
+    queue_save(q);
+    queue_detach(q);
     log_lost(q);
 }
 
@@ -217,6 +256,7 @@ struct queue *queue_free(struct queue *q)
     if (!q)
         return NULL;
     queue_stop(q, 0);
+    pthread_cond_destroy(&q->write);
     pthread_cond_destroy(&q->quiet);
     pthread_cond_destroy(&q->changed);
     pthread_cond_destroy(&q->work);

@@ -42,10 +42,10 @@ struct store_entry { /* one request on disk */
 };
 /* All entries in order, e.g. at a start. `see` returns false to stop; it must not call the store. 0 or -errno. */
 int store_each(struct store *st, bool (*see)(void *ctx, const struct store_entry *e), void *ctx, struct err *reterr);
-/* The id that the next put is to have. */
+/* Larger than all ids that are there. */
 uint64_t store_next_id(struct store *st);
 struct store_put {
-    uint64_t id; /* ascending over the life of the store */
+    uint64_t id; /* not there yet; from store_next_id() on, in any order */
     const struct batch *batch; /* secrets are replaced by placeholders on the way in and put back by store_read() */
 };
 /* Puts and deletions as one transaction: all or nothing. 0; -ENOSPC when the disk or max_bytes is full (nothing was written; deletions

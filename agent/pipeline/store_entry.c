@@ -158,8 +158,9 @@ static void copy(struct source *s, uint8_t *to, size_t len)
     }
 }
 
-int store_image_put(const struct store_image *im, MDB_cursor *c)
+int store_image_put(const struct store_image *im, MDB_cursor *c, bool last)
 {
+    const unsigned flags = (last ? MDB_APPEND : MDB_NOOVERWRITE) | MDB_RESERVE;
     struct source s = {.im = im};
     size_t left = im->stored, head = STORE_HEAD_BYTES;
     int rc = 0;
@@ -167,7 +168,7 @@ int store_image_put(const struct store_image *im, MDB_cursor *c)
         const size_t room = STORE_CHUNK_BYTES - head, n = left < room ? left : room;
         struct store_key k = store_key(im->id, chunk);
         MDB_val key = {sizeof(k.text), k.text}, value = {head + n, NULL};
-        rc = mdb_cursor_put(c, &key, &value, MDB_APPEND | MDB_RESERVE);
+        rc = mdb_cursor_put(c, &key, &value, flags);
         if (rc == 0) {
             memcpy(value.mv_data, im->head, head);
             copy(&s, (uint8_t *)value.mv_data + head, n);

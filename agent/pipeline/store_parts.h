@@ -46,8 +46,8 @@ struct store_image {
 int store_image_make(const struct store_put *put, struct store_image *ret);
 void store_image_done(struct store_image *im);
 uint32_t store_image_chunks(const struct store_image *im);
-/* Puts all records of `im` with a cursor at the end. 0 or LMDB's error. */
-int store_image_put(const struct store_image *im, MDB_cursor *c);
+/* Puts all records of `im`, whose id is larger than all others (`last`) or not there yet. 0 or LMDB's error. */
+int store_image_put(const struct store_image *im, MDB_cursor *c, bool last);
 /* The batch out of payload and head, checked. 0; -EBADMSG with reterr; -ENOMEM. Takes `payload`. */
 int store_image_read(const struct store_head *h, const uint8_t head[STORE_HEAD_BYTES], struct buf *payload, struct batch **ret,
                      struct err *reterr);

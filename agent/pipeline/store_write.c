@@ -133,8 +133,10 @@ static int put_all(struct change *ch, const struct store_image *images, size_t n
 {
     int rc = 0;
     for (size_t i = 0; i < n && rc == 0; i++) {
-        rc = images[i].id < ch->next_id ? MDB_KEYEXIST : store_image_put(&images[i], ch->cursor);
-        ch->next_id = images[i].id + 1;
+        const bool last = images[i].id >= ch->next_id;
+        rc = store_image_put(&images[i], ch->cursor, last);
+        if (last)
+            ch->next_id = images[i].id + 1;
         ch->bytes_more += images[i].bytes;
         ch->entries_more++;
     }

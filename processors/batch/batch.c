@@ -13,8 +13,8 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/cond.h"
+#include "agent/pipeline/pending.h"
 #include "agent/pipeline/throttle.h"
-#include "processors/batch/pending.h"
 #include "proto/rewrite.h"
 
 /* What may be under way in one processor: sent, and not taken by all branches downstream. From

@@ -90,6 +90,9 @@ static void fake_ready(struct component *c, bool ready)
 
 static const void *fake_capability(struct component *c, enum capability kind)
 {
+    static const struct store_settings settings = {.directory = "/nonexistent"};
+    if (kind == CAP_STORAGE)
+        return strcmp(c->id, "x") == 0 ? &settings : NULL;
     return kind == CAP_CLIENT_AUTH ? c->id : NULL;
 }
 
@@ -212,7 +215,7 @@ static int create_queued(const struct component_args *a, struct component **ret,
 static const struct exporter_settings *disk_settings(const void *config)
 {
     static struct queue_settings queue = {
-        .num_consumers = 1, .queue_size = 10, .storage = {.id = "file_storage"}};
+        .num_consumers = 1, .queue_size = 10, .storage = {.id = "x"}};
     static const struct exporter_settings settings = {.queue = &queue};
     (void)config;
     return &settings;
@@ -621,8 +624,9 @@ static void test_hand_through(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(durable); i++) {
         struct world w;
-        char got[200] = "";
-        assert_int_equal(build(&w, durable[i].pipelines), 0);
+        char got[200] = "", text[300];
+        snprintf(text, sizeof(text), "%s;x", durable[i].pipelines);
+        assert_int_equal(build(&w, text), 0);
         for (size_t k = 0; k < w.service.npipelines; k++)
             for (unsigned n = 0; n < nmade; n++) {
                 const char *pipeline = made[n]->base.logger.pipeline;
@@ -651,7 +655,7 @@ static void test_limits_reach_the_queues(void **state)
     struct world w;
     assert_int_equal(build(&w,
                            "traces: r ph -> f d1;traces/2: f -> d2;logs: r ph -> d1 q;logs/2: r -> "
-                           "d3;metrics: r ph -> d3"),
+                           "d3;metrics: r ph -> d3;x"),
                      0);
     const struct {
         const char *id;

@@ -1,4 +1,4 @@
-#include "processors/batch/pending.h"
+#include "agent/pipeline/pending.h"
 
 #include <errno.h>
 

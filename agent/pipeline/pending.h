@@ -1,9 +1,9 @@
 /*
- * What a batch processor has collected and not sent yet: segments in the order they came. Small ones are copied behind
+ * What was collected for one batch and not sent yet: segments in the order they came. Small ones are copied behind
  * each other into one buffer, large ones referenced. Not thread safe.
  */
-#ifndef MOTEL_PROCESSORS_BATCH_PENDING_H
-#define MOTEL_PROCESSORS_BATCH_PENDING_H
+#ifndef MOTEL_PIPELINE_PENDING_H
+#define MOTEL_PIPELINE_PENDING_H
 
 #include "proto/batch.h"
 
