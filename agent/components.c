@@ -20,6 +20,7 @@ extern const struct component_type exporter_nop;
 extern const struct component_type exporter_otlp_grpc;
 extern const struct component_type exporter_otlp_http;
 /* extensions */
+extern const struct component_type extension_basicauth;
 extern const struct component_type extension_bearertokenauth;
 extern const struct component_type extension_health_check;
 
@@ -48,6 +49,7 @@ const struct component_type *const component_types[] = {
     &exporter_otlp_grpc,
     &exporter_otlp_http,
     /* extensions */
+    &extension_basicauth,
     &extension_bearertokenauth,
     &extension_health_check,
     NULL,

@@ -201,25 +201,30 @@ static void run_item(struct pool_item *i)
     run(container_of(i, struct otlp_request, work));
 }
 
-static void start(struct otlp_request *q)
+static void start_on_worker(struct otlp_request *q)
 {
-    size_t n = q->body ? q->body->len : 0;
-    bool costly = q->json || q->coding != CODEC_IDENTITY;
-    if (n <= (costly ? INLINE_COSTLY_BYTES : INLINE_BYTES)) {
-        run(q);
-        return;
-    }
-    q->work = (struct pool_item){.run = run_item, .bytes = n};
+    q->work = (struct pool_item){.run = run_item, .bytes = q->body ? q->body->len : 0};
     if (!pool_add(q->o->pool, &q->work))
         fail(q, RPC_UNAVAILABLE, 503, "too many large requests wait already");
 }
 
-/* The slow comparison of the credentials has ended, perhaps on a thread of the authenticator. */
+static void start(struct otlp_request *q)
+{
+    size_t n = q->body ? q->body->len : 0;
+    bool costly = q->json || q->coding != CODEC_IDENTITY;
+    if (n <= (costly ? INLINE_COSTLY_BYTES : INLINE_BYTES))
+        run(q);
+    else
+        start_on_worker(q);
+}
+
+/* The slow comparison of the credentials has ended, perhaps on a thread of the authenticator and
+ * while we stop: the pool knows what is too late. */
 static void on_checked(void *ctx, const char *refused)
 {
     struct otlp_request *q = ctx;
     if (!refused) {
-        start(q);
+        start_on_worker(q);
         return;
     }
     struct answer a = {.status.code = RPC_UNAUTHENTICATED, .http_status = 401};
