@@ -85,8 +85,8 @@ static int collect(void *ctx, const char *name, const char *value)
     struct auth_headers *h = c->headers;
     if (h->n == AUTH_HEADERS_MAX)
         return -E2BIG;
-    struct auth_header *i = &h->items[h->n++];
-    *i = (struct auth_header){strdup(name), strdup(value)};
+    struct auth_pair *i = &h->items[h->n++];
+    *i = (struct auth_pair){strdup(name), strdup(value)};
     if (!i->name || !i->value)
         return -ENOMEM;
     for (char *p = i->name; c->lower && *p; p++)
@@ -124,6 +124,15 @@ void auth_headers_done(struct auth_headers *h)
         free(h->items[i].value);
     }
     h->n = 0;
+}
+
+struct bytes auth_header(const struct http_exchange *x, const char *lower)
+{
+    struct bytes v = http_header(x, lower);
+    if (http_carrier(x) == CARRIER_HTTP1)
+        while (v.len && (v.data[v.len - 1] == ' ' || v.data[v.len - 1] == '\t'))
+            v.len--;
+    return v;
 }
 
 /* ---- the door of a server ---- */

@@ -34,6 +34,9 @@ enum admission {
 #define AUTH_UNKNOWN_BYTES ((size_t)1 << 20)
 #define AUTH_RETRY_TEXT "the credentials are still being checked; send the request again"
 
+/* A header of a request; data NULL = absent. HTTP/1 blanks at the end are no part of it (RFC 9110 5.5). */
+struct bytes auth_header(const struct http_exchange *x, const char *lower);
+
 /* Both vtables are the beginning of what capability() returns; `self` is passed back. Lookups in start(). */
 struct server_auth {
     /* Whether the request may pass. Any thread; does not block; compares in constant time. *ret_reason: static text for the client, no
@@ -56,12 +59,12 @@ int client_auth_find(struct host *h, const struct auth_settings *s, const char *
 
 /* ---- the headers of one request ---- */
 
-struct auth_header {
+struct auth_pair {
     char *name, *value;
 };
 #define AUTH_HEADERS_MAX 4
 struct auth_headers {
-    struct auth_header items[AUTH_HEADERS_MAX];
+    struct auth_pair items[AUTH_HEADERS_MAX];
     unsigned n;
 };
 /* What `a` (NULL = none) gives for one request: 0, -ENOMEM or what it failed with; -E2BIG for more than AUTH_HEADERS_MAX. Names as they come, or in lower case. */

@@ -132,7 +132,7 @@ struct credentials {
 /* NULL, or what is wrong with the header. */
 static const char *read_header(const struct http_exchange *x, struct credentials *ret)
 {
-    struct bytes h = http_header(x, "authorization");
+    struct bytes h = auth_header(x, "authorization");
     size_t len;
     if (h.len == 0)
         return "no basic auth provided";

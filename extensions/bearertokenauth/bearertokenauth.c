@@ -140,7 +140,7 @@ static enum admission admit(const struct server_auth *self, const struct http_ex
 {
     struct bearer *b = container_of(self, struct bearer, server);
     uint8_t digest[AUTH_DIGEST_BYTES];
-    const struct bytes given = http_header(x, b->header);
+    const struct bytes given = auth_header(x, b->header);
     unsigned good = 0;
     *ret_reason = given.data ? mismatch : b->missing;
     if (!given.data)

@@ -67,7 +67,7 @@ static void test_servers(void **state)
         {"token: tok-one", "Authorization", "Bearer tok-one", "pass"},
         {"token: tok-one", "authorization", "bearer tok-one", MISMATCH},
         {"token: tok-one", "authorization", "Bearer tok-on", MISMATCH},
-        {"token: tok-one", "authorization", "Bearer tok-one ", MISMATCH},
+        {"token: tok-one", "authorization", "Bearer tok-one \t", "pass"},
         {"token: tok-one", "authorization", "Bearer tok-two", MISMATCH},
         {"token: tok-one", "authorization", "tok-one", MISMATCH},
         {"token: tok-one", "authorization", "", MISMATCH},
