@@ -22,6 +22,7 @@ extern const struct component_type exporter_otlp_http;
 /* extensions */
 extern const struct component_type extension_basicauth;
 extern const struct component_type extension_bearertokenauth;
+extern const struct component_type extension_file_storage;
 extern const struct component_type extension_health_check;
 
 const struct component_type *const component_types[] = {
@@ -51,6 +52,7 @@ const struct component_type *const component_types[] = {
     /* extensions */
     &extension_basicauth,
     &extension_bearertokenauth,
+    &extension_file_storage,
     &extension_health_check,
     NULL,
 };

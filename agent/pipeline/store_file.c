@@ -237,22 +237,26 @@ static int grow(struct store_file *f, size_t bytes, int64_t max_bytes, struct er
     return store_error(mdb_env_set_mapsize(f->env, f->bytes), "cannot map the queue file", reterr);
 }
 
-/* Pages that a transaction may take from inside the file; those that the last two freed are not
- * among them. */
-static size_t free_pages(struct store_file *f)
+struct inside { /* pages that a transaction may take from inside the file; those that the last one
+                   freed wait for the next */
+    size_t now, later;
+};
+
+static struct inside count_inside(struct store_file *f)
 {
     MDB_txn *txn;
     MDB_cursor *c;
     MDB_val key, value;
     MDB_envinfo info;
-    size_t n = 0, txn_id, pages;
+    struct inside n = {0};
+    size_t id, pages;
     if (mdb_env_info(f->env, &info) != 0 || mdb_txn_begin(f->env, NULL, MDB_RDONLY, &txn) != 0)
-        return 0;
+        return n;
     if (mdb_cursor_open(txn, 0, &c) == 0) {
         while (mdb_cursor_get(c, &key, &value, MDB_NEXT) == 0) {
-            memcpy(&txn_id, key.mv_data, sizeof(txn_id));
+            memcpy(&id, key.mv_data, sizeof(id));
             memcpy(&pages, value.mv_data, sizeof(pages));
-            n += txn_id < info.me_last_txnid ? pages : 0;
+            *(id < info.me_last_txnid ? &n.now : &n.later) += pages;
         }
         mdb_cursor_close(c);
     }
@@ -260,17 +264,30 @@ static size_t free_pages(struct store_file *f)
     return n;
 }
 
+static bool enough(const struct store_file *f, size_t inside, size_t need)
+{
+    const size_t behind = f->bytes / f->page_bytes - store_file_pages(f);
+    return behind + inside >= need + inside / FREE_PER_PAGE;
+}
+
+/* The file cannot grow: what is free inside has to do. */
+static bool room_inside(struct store_file *f, size_t need)
+{
+    const struct inside n = count_inside(f);
+    if (enough(f, n.now, need))
+        return true;
+    if (!enough(f, n.now + n.later, need) || put_format(f, NULL) < 0) /* any transaction will do */
+        return false;
+    return enough(f, count_inside(f).now, need);
+}
+
 int store_file_room(struct store_file *f, size_t pages, int64_t max_bytes, struct err *reterr)
 {
-    const size_t used = store_file_pages(f), all = f->bytes / f->page_bytes;
-    const size_t need = pages + TREE_PAGES + STORE_RESERVE_PAGES;
-    if (used + need <= all)
+    const size_t used = store_file_pages(f), need = pages + TREE_PAGES + STORE_RESERVE_PAGES;
+    if ((used + need) * f->page_bytes <= f->bytes)
         return 0;
     const int r = grow(f, (used + need) * f->page_bytes, max_bytes, reterr);
-    if (r != -ENOSPC)
-        return r;
-    const size_t inside = free_pages(f);
-    return all - used + inside >= need + inside / FREE_PER_PAGE ? 0 : r;
+    return r == -ENOSPC && room_inside(f, need) ? 0 : r;
 }
 
 void store_file_trim(struct store_file *f)

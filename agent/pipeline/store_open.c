@@ -43,11 +43,13 @@ static int set_temp_path(struct store *st)
 
 /* ---- what is in it ---- */
 
-#define ORPHANS_MOST 64
+#define ORPHANS_MOST 256
 
 struct stock {
     struct store *store;
-    uint64_t orphans[ORPHANS_MOST]; /* rest of requests whose deletion was interrupted */
+    uint64_t end; /* later ones were put by a transaction that reported a failure */
+    uint64_t
+        orphans[ORPHANS_MOST]; /* those, and rests of requests whose deletion was interrupted */
     size_t norphans;
 };
 
@@ -55,7 +57,7 @@ static bool count(void *ctx, const struct store_entry *e, bool whole)
 {
     struct stock *s = ctx;
     struct store *st = s->store;
-    if (whole) {
+    if (whole && e->id < s->end) {
         st->entries++;
         atomic_fetch_add(&st->live_bytes, e->bytes);
     } else if (s->norphans < ORPHANS_MOST) {
@@ -68,7 +70,7 @@ static bool count(void *ctx, const struct store_entry *e, bool whole)
 
 static int take_stock(struct store *st, struct err *reterr)
 {
-    struct stock s = {.store = st};
+    struct stock s = {.store = st, .end = st->was_open ? st->next_id : UINT64_MAX};
     st->entries = 0;
     atomic_store(&st->live_bytes, 0);
     const int r = store_scan(st, count, &s, reterr);
@@ -156,8 +158,10 @@ int store_ready(struct store *st, struct err *reterr)
     if (st->file.env)
         return 0;
     const int r = open_file(st, reterr);
-    if (r == 0)
+    if (r == 0) {
+        st->was_open = true;
         store_note_size(st);
+    }
     return r;
 }
 
@@ -186,15 +190,14 @@ struct opening {
 
 static int open_locked(struct store *st, struct err *reterr)
 {
-    _cleanup_guard_ struct store_guard g = store_guard();
+    struct store_guard g = store_guard();
     struct err e;
-    int r = store_ready(st, reterr);
-    if (r < 0 || !st->settings.compact_on_start || st->entries == 0)
-        return r;
-    if (store_compact(st, &e) < 0)
+    const int r = store_ready(st, reterr);
+    if (r == 0 && st->settings.compact_on_start && st->entries > 0 && store_compact(st, &e) < 0)
         log_warn(NULL, "Cannot make the queue file smaller", LOG_STR("file", st->path),
                  LOG_STR("error", e.text));
-    return 0;
+    store_unguard(&g);
+    return r;
 }
 
 static int open_store(void *ctx, void **ret, struct err *reterr)

@@ -79,6 +79,7 @@ struct store {
     uint64_t next_id;
     size_t entries;
     _Atomic size_t live_bytes, file_bytes;
+    bool was_open;          /* before, so that next_id is known */
     bool was_large;         /* the file was larger than rebound_needed_bytes */
     uint64_t compact_at_ns; /* not before */
     struct store_syncer *syncer; /* NULL until there is something to do */
@@ -91,7 +92,6 @@ struct store_guard {
 };
 struct store_guard store_guard(void);
 void store_unguard(struct store_guard *g);
-#define _cleanup_guard_ _cleanup_(store_unguard)
 
 /* store_open.c: opens st->file (again). Lock held. 0 or -errno. */
 int store_ready(struct store *st, struct err *reterr);

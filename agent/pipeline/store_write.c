@@ -5,6 +5,8 @@
 
 #define PAGES_OF_DELETION 4 /* that it may have to copy */
 #define ROOM_FOR_DELETIONS 64
+#define PAGE_HEAD_BYTES 16
+#define CHUNKS_OF_LEAF 64   /* that a page of the tree lists, at the least */
 #define CHUNKS_OF_SLICE 128 /* that are deleted at once where there is little room */
 
 /* What a transaction changes once it is committed. */
@@ -119,13 +121,20 @@ int store_drop(struct store *st, const uint64_t *ids, size_t n, struct err *rete
 
 /* ---- puts ---- */
 
+/* What one request takes: its runs of pages, and what the tree grows by. */
+static size_t pages_of_one(const struct store_image *im, size_t page_bytes)
+{
+    const size_t chunks = store_image_chunks(im), run = STORE_CHUNK_BYTES + PAGE_HEAD_BYTES;
+    const size_t last = im->stored + STORE_HEAD_BYTES - (chunks - 1) * STORE_CHUNK_BYTES;
+    return (chunks - 1) * ((run + page_bytes - 1) / page_bytes) +
+           (last + PAGE_HEAD_BYTES) / page_bytes + 1 + chunks / CHUNKS_OF_LEAF + 1;
+}
+
 static size_t pages_of(const struct store *st, const struct store_image *images, size_t n)
 {
     size_t pages = 0;
-    for (size_t i = 0; i < n; i++) {
-        const size_t chunks = store_image_chunks(&images[i]);
-        pages += (images[i].stored + STORE_HEAD_BYTES) / st->file.page_bytes + 2 * chunks;
-    }
+    for (size_t i = 0; i < n; i++)
+        pages += pages_of_one(&images[i], st->file.page_bytes);
     return pages;
 }
 
