@@ -47,7 +47,10 @@ void conn_forget(struct conn *c)
     c->limits.tls = tls_server_unref(c->limits.tls);
     conn_charge(c, 0);
     atomic_fetch_sub(&l->nconns, 1);
-    engine_conn_leave();
+    if (c->secure)
+        listener_inner(c->listener, -1);
+    else
+        engine_conn_leave();
     listener_conn_left(c->listener);
     c->listener = NULL;
     c->next = l->dead;
@@ -134,17 +137,13 @@ void conn_accept(struct listener *l, int fd, const struct sockaddr_storage *peer
 
 int conn_inner(const struct conn *outer, int fd)
 {
-    struct listener *l = listener_ref(outer->listener);
-    struct conn *c = engine_conn_admit(0) ? calloc(1, sizeof(*c)) : NULL;
+    struct conn *c = calloc(1, sizeof(*c));
     if (!c) {
-        listener_unref(l);
         close(fd);
         return -ENOMEM;
     }
-    pthread_mutex_lock(&l->lock);
-    l->nconns++;
-    pthread_mutex_unlock(&l->lock);
-    c->listener = l;
+    c->listener = listener_ref(outer->listener);
+    listener_inner(c->listener, 1);
     c->fd = fd;
     c->secure = true;
     c->accepted_ns = c->idle_ns = outer->accepted_ns;
@@ -255,7 +254,8 @@ static void refuse(struct conn *c, const char *status, enum server_event why)
         conn_close(c);
 }
 
-static void refuse_tls(struct conn *c)
+/* What this port does not speak; said once. */
+static void refuse_protocol(struct conn *c, const char *text)
 {
     struct listener *l = c->listener;
     pthread_mutex_lock(&l->lock);
@@ -263,8 +263,7 @@ static void refuse_tls(struct conn *c)
     l->tls_warned = true;
     pthread_mutex_unlock(&l->lock);
     if (first)
-        log_warn(NULL, "A client speaks TLS to a port without TLS; its connections are closed",
-                 LOG_STR("endpoint", l->address));
+        log_warn(NULL, text, LOG_STR("endpoint", l->address));
     sniff_close(c);
 }
 
@@ -287,9 +286,18 @@ static void sniff_event(struct watch *w, uint32_t events)
         break;
     case HEAD_HTTP1: h1_start(c); break;
     case HEAD_HTTP2:
-        (c->secure ? sniff_close : h2_start)(c);
-        break; /* h2 needs ALPN (RFC 9113 3.3) */
-    case HEAD_TLS: (c->secure ? sniff_close : refuse_tls)(c); break;
+        if (c->secure) /* RFC 9113 3.3 */
+            refuse_protocol(c, "A client speaks HTTP/2 over TLS without ALPN; its connections are "
+                               "closed");
+        else
+            h2_start(c);
+        break;
+    case HEAD_TLS:
+        refuse_protocol(c, c->secure
+                               ? "A client speaks TLS within TLS; its connections are closed"
+                               : "A client speaks TLS to a port without TLS; its connections are "
+                                 "closed");
+        break;
     case HEAD_BAD: refuse(c, "400 Bad Request", CLOSED_MALFORMED); break;
     case HEAD_TOO_LARGE:
         refuse(c, "431 Request Header Fields Too Large", CLOSED_HEADER_SIZE);

@@ -33,7 +33,7 @@ struct listener {
     char *endpoint, *transport, *unix_path;
     char address[128];
     struct service_ref *service, *retired;
-    unsigned nconns;
+    unsigned nconns, ninner; /* of these, the inner ones of TLS */
     struct acceptor *acceptors; /* one a loop */
 };
 struct acceptor {
@@ -122,6 +122,7 @@ void h2_start(struct conn *c);
 struct listener *listener_ref(struct listener *l);
 void listener_unref(struct listener *l);
 void listener_conn_left(struct listener *l);
+void listener_inner(struct listener *l, int n); /* one inner connection more (it counts as one of the listener, too) or, before it leaves, less */
 void service_unref(struct service_ref *s); /* NULL ok */
 
 #endif

@@ -44,6 +44,14 @@ void listener_conn_left(struct listener *l)
     listener_unref(l);
 }
 
+void listener_inner(struct listener *l, int n)
+{
+    pthread_mutex_lock(&l->lock);
+    l->ninner += (unsigned)n;
+    l->nconns += n > 0;
+    pthread_mutex_unlock(&l->lock);
+}
+
 void service_unref(struct service_ref *s)
 {
     if (!s || atomic_fetch_sub(&s->refs, 1) != 1)
@@ -90,7 +98,7 @@ static bool admit(struct acceptor *a)
 {
     struct listener *l = a->listener;
     pthread_mutex_lock(&l->lock);
-    const unsigned n = l->nconns;
+    const unsigned n = l->nconns - l->ninner;
     pthread_mutex_unlock(&l->lock);
     return engine_conn_admit(n) || (conn_evict(a->loop, l) && engine_conn_admit(n - 1));
 }
@@ -105,10 +113,13 @@ static bool refuse_one(struct acceptor *a, enum server_event why)
     char request[4096];
     if (l->spare_fd >= 0)
         close(TAKE_FD(l->spare_fd));
+    pthread_mutex_lock(&a->listener->lock);
+    const bool plain = !a->listener->settings.tls;
+    pthread_mutex_unlock(&a->listener->lock);
     int fd = accept4(a->listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
         server_count(why); /* unread bytes would turn the close into a reset */
-        if (recv(fd, request, sizeof(request), 0) >= 0 || errno == EAGAIN)
+        if ((recv(fd, request, sizeof(request), 0) >= 0 || errno == EAGAIN) && plain)
             send(fd, no, sizeof(no) - 1, MSG_NOSIGNAL);
         close(fd);
     }

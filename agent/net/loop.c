@@ -22,6 +22,7 @@ static struct {
     unsigned users, nloops;
     struct loop *loops;
     atomic_uint nconns;
+    atomic_uint fds; /* of connections, besides one each */
     unsigned max_conns;
 } engine = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -325,7 +326,9 @@ bool engine_conn_admit(unsigned of_listener)
     const int64_t wanted = server_limits_get().max_connections;
     const unsigned most =
         wanted > 0 && wanted < engine.max_conns ? (unsigned)wanted : engine.max_conns;
-    if (atomic_fetch_add(&engine.nconns, 1) < most && of_listener < most - most / 8)
+    const unsigned n = atomic_fetch_add(&engine.nconns, 1);
+    if (n < most && n + atomic_load(&engine.fds) < engine.max_conns &&
+        of_listener < most - most / 8)
         return true;
     atomic_fetch_sub(&engine.nconns, 1);
     return false;
@@ -334,6 +337,15 @@ bool engine_conn_admit(unsigned of_listener)
 void engine_conn_leave(void)
 {
     atomic_fetch_sub(&engine.nconns, 1);
+}
+
+bool engine_fds_admit(int n)
+{
+    const unsigned all = atomic_fetch_add(&engine.fds, (unsigned)n) + (unsigned)n;
+    if (n <= 0 || all + atomic_load(&engine.nconns) <= engine.max_conns)
+        return true;
+    atomic_fetch_sub(&engine.fds, (unsigned)n);
+    return false;
 }
 
 struct barrier {

@@ -57,6 +57,8 @@ struct loop *engine_least_loaded(void);
 /* Counts a connection in of a listener that has `of_listener`; false at the limit. One listener gets seven eighths of all. */
 bool engine_conn_admit(unsigned of_listener);
 void engine_conn_leave(void);
+/* Descriptors that connections hold besides their own; negative = given back. False when there are not so many. */
+bool engine_fds_admit(int n);
 /* Runs fn(loop, arg) on every loop and waits for all. Not from a loop. */
 void engine_barrier(void (*fn)(struct loop *l, void *arg), void *arg);
 

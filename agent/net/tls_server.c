@@ -82,7 +82,7 @@ int tls_server_check(const struct tls_server_settings *s, struct err *reterr)
         return err_at(reterr, "tls",
                       "provide either a client CA file or the PEM-encoded string, but not both");
     if (s->reload_interval_ns < 0)
-        return err_at(reterr, "tls::reload_interval", "expected no time before now");
+        return err_at(reterr, "tls::reload_interval", "expected a duration of 0 or more");
     int r = check_pair(s, reterr);
     return r < 0 ? r : tls_priority_make(s, text, reterr);
 }
@@ -414,7 +414,8 @@ void tls_server_failed(struct tls_server *t, const char *address, const char *pe
 static int session_setup(struct tls_server *t, gnutls_session_t g, struct tls_creds *c)
 {
     static const gnutls_datum_t protocols[] = {{(unsigned char *)"h2", 2},
-                                               {(unsigned char *)"http/1.1", 8}};
+                                               {(unsigned char *)"http/1.1", 8},
+                                               {(unsigned char *)"http/1.0", 8}};
     static gnutls_typed_vdata_st purpose[] = {
         {GNUTLS_DT_KEY_PURPOSE_OID, (unsigned char *)GNUTLS_KP_TLS_WWW_CLIENT, 0}};
     int r = gnutls_priority_set(g, t->priority);

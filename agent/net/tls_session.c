@@ -14,6 +14,7 @@
 #include "agent/net/tls.h"
 
 #define RECORD_BYTES 16384
+#define ALERT_RECORD 21
 
 struct tls_session {
     gnutls_session_t g;
@@ -21,6 +22,8 @@ struct tls_session {
     int fd;
     const uint8_t *in; /* ciphertext that was read and not taken yet */
     size_t in_len;
+    bool alert_next;  /* in the handshake: the body of an alert without encryption follows */
+    uint8_t alert;    /* that alert; 0 = none */
     bool established; /* from now on GnuTLS reads from `in` */
     bool eof;         /* the socket has ended */
     bool ended;
@@ -29,11 +32,22 @@ struct tls_session {
 
 /* ---- the socket, as GnuTLS sees it ---- */
 
+/* OpenSSL's clients say what they do not like of a certificate without encryption where GnuTLS
+ * expects it to be encrypted (TLS 1.3), and the reason would be lost. */
+static ssize_t pull_handshake(struct tls_session *s, uint8_t *to, size_t len)
+{
+    ssize_t n = recv(s->fd, to, len, 0);
+    if (s->alert_next && n == 2)
+        s->alert = to[1];
+    s->alert_next = n == 5 && to[0] == ALERT_RECORD && to[3] == 0 && to[4] == 2;
+    return n;
+}
+
 static ssize_t pull(gnutls_transport_ptr_t p, void *to, size_t len)
 {
     struct tls_session *s = p;
     if (!s->established)
-        return recv(s->fd, to, len, 0);
+        return pull_handshake(s, to, len);
     if (s->in_len == 0) {
         if (s->eof)
             return 0;
@@ -89,6 +103,9 @@ static void say_reason(const struct tls_session *s, int code, char *reason, size
 {
     if (code == GNUTLS_E_NO_CERTIFICATE_FOUND || code == GNUTLS_E_CERTIFICATE_REQUIRED)
         snprintf(reason, size, "the client sent no certificate");
+    else if (s->alert && gnutls_alert_get_name((gnutls_alert_description_t)s->alert))
+        snprintf(reason, size, "the peer answered with the alert \"%s\"",
+                 gnutls_alert_get_name((gnutls_alert_description_t)s->alert));
     else if (code == GNUTLS_E_PREMATURE_TERMINATION || code == GNUTLS_E_PULL_ERROR ||
              code == GNUTLS_E_PUSH_ERROR)
         snprintf(reason, size, "the client closed the connection");

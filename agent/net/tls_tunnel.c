@@ -14,6 +14,7 @@
 #include "agent/net/tls_session.h"
 
 #define ANSWER_STEP_BYTES (64u << 10)
+#define PAIR_FDS 2
 #define UNKNOWN_EVENTS ((uint32_t)EPOLLPRI)
 
 struct side { /* a socket and what it is watched for */
@@ -57,7 +58,7 @@ static void leave(struct tunnel *t)
 {
     side_watch(t->c->loop, &t->inner, 0);
     close(t->inner.fd);
-    engine_conn_leave();
+    engine_fds_admit(-PAIR_FDS);
     drop_waiting(t);
     t->c->proto = NULL;
     t->c = NULL;
@@ -270,17 +271,17 @@ static const struct conn_ops tunnel_ops = {
 static int open_pair(struct conn *c, struct tunnel *t)
 {
     int pair[2];
-    if (!engine_conn_admit(0))
+    if (!engine_fds_admit(PAIR_FDS))
         return -EMFILE;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0) {
-        engine_conn_leave();
+        engine_fds_admit(-PAIR_FDS);
         return -errno;
     }
     t->inner.fd = pair[0];
     int r = conn_inner(c, pair[1]);
     if (r < 0) {
         close(pair[0]);
-        engine_conn_leave();
+        engine_fds_admit(-PAIR_FDS);
     }
     return r;
 }

@@ -20,7 +20,7 @@ def exporters(protocol, compression, endpoint):
         from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
         kind = grpc.Compression.Gzip if compression == "gzip" else grpc.Compression.NoCompression
-        return [e(endpoint=endpoint, insecure=True, compression=kind) for e in (OTLPSpanExporter, OTLPMetricExporter, OTLPLogExporter)]
+        return [e(endpoint=endpoint, insecure=not endpoint.startswith("https:"), compression=kind) for e in (OTLPSpanExporter, OTLPMetricExporter, OTLPLogExporter)]
     from opentelemetry.exporter.otlp.proto.http import Compression
     from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
