@@ -342,6 +342,8 @@ int json_read(const struct schema_message *m, struct bytes text, struct buf *out
     _cleanup_buf_ struct buf *scratch = buf_new(0);
     if (!scratch)
         return -ENOMEM;
+    if (!text.len)
+        text = bytes_str("");
     struct reader r = {
         .scan = {.start = text.data,
                  .p = text.data,

@@ -26,17 +26,23 @@ int err_set(struct err *e, int code, const char *fmt, ...)
     return code;
 }
 
-int err_at(struct err *e, const char *path, const char *fmt, ...)
+int err_vat(struct err *e, const char *path, const char *fmt, va_list ap)
 {
     if (!e)
         return -EINVAL;
     err_set(e, -EINVAL, "%s", "");
     snprintf(e->path, sizeof(e->path), "%s", path);
+    note_cut(e, vsnprintf(e->text, sizeof(e->text), fmt, ap));
+    return -EINVAL;
+}
+
+int err_at(struct err *e, const char *path, const char *fmt, ...)
+{
     va_list ap;
     va_start(ap, fmt);
-    note_cut(e, vsnprintf(e->text, sizeof(e->text), fmt, ap));
+    const int r = err_vat(e, path, fmt, ap);
     va_end(ap);
-    return -EINVAL;
+    return r;
 }
 
 void err_prefix(struct err *e, const char *fmt, ...)

@@ -2,6 +2,8 @@
 #ifndef MOTEL_BASE_ERR_H
 #define MOTEL_BASE_ERR_H
 
+#include <stdarg.h>
+
 #include "agent/base/cleanup.h"
 
 struct err {
@@ -15,6 +17,7 @@ struct err {
 int err_set(struct err *e, int code, const char *fmt, ...) _printf_(3, 4);
 /* The same about one config key. */
 int err_at(struct err *e, const char *path, const char *fmt, ...) _printf_(3, 4); /* returns -EINVAL */
+int err_vat(struct err *e, const char *path, const char *fmt, va_list ap) _printf_(3, 0);
 /* Puts text before the present one ("cannot open \"x\": " + "Permission denied"). */
 void err_prefix(struct err *e, const char *fmt, ...) _printf_(2, 3);
 

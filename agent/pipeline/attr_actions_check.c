@@ -59,15 +59,16 @@ struct place {
 
 static int _printf_(3, 4) fail(const struct place *at, const char *member, const char *fmt, ...)
 {
-    char path[sizeof(at->err->path)], text[sizeof(at->err->text)];
+    char path[sizeof(at->err->path)];
     va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
     snprintf(path, sizeof(path), "%s[%zu]%s%s", at->list_key, at->index, *member ? "::" : "",
              member);
-    return err_at(at->err, path, "key \"%s\" (action %zu%s%s): %s", at->config->key, at->index,
-                  *at->config->action ? ", " : "", at->config->action, text);
+    va_start(ap, fmt);
+    const int r = err_vat(at->err, path, fmt, ap);
+    va_end(ap);
+    err_prefix(at->err, "key \"%s\" (action %zu%s%s): ", at->config->key, at->index,
+               *at->config->action ? ", " : "", at->config->action);
+    return r;
 }
 
 static bool given(const struct cfg_value *v)

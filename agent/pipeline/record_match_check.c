@@ -126,13 +126,13 @@ struct place {
 
 static int _printf_(3, 4) fail(const struct place *at, const char *member, const char *fmt, ...)
 {
-    char path[sizeof(at->err->path)], text[sizeof(at->err->text)];
+    char path[sizeof(at->err->path)];
     va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
     snprintf(path, sizeof(path), "%s%s%s", at->key, *member ? "::" : "", member);
-    return err_at(at->err, path, "%s", text);
+    va_start(ap, fmt);
+    const int r = err_vat(at->err, path, fmt, ap);
+    va_end(ap);
+    return r;
 }
 
 static int compile_regex(const struct place *at, const char *member, struct bytes pattern,

@@ -5,7 +5,7 @@
 #include "agent/base/clock.h"
 #include "proto/otlp_fields.h"
 #include "proto/schema.h"
-#include "proto/wire.h"
+#include "proto/writer.h"
 
 #define SCOPE "spanmetricsconnector"
 #define SEGMENT_BYTES (256u << 10) /* a fuller one takes no more resources */
@@ -15,56 +15,16 @@ enum { DELTA = 1, CUMULATIVE = 2 };
 /* Packed fields are copied as they are in memory. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "bucket counts and bounds");
 
-/* Appending stops at the first failure. */
 struct writer {
+    struct pb_writer pb;
     const struct encoding *e;
     enum counts counts; /* of the present list */
-    struct buf *out;
-    struct buf **segs; /* full ones */
+    struct buf **segs;  /* full ones */
     unsigned nsegs, cap;
     uint64_t records;
-    int error;
 };
 
 /* ---- primitives ---- */
-
-static size_t begin(struct writer *w, uint32_t number)
-{
-    size_t mark = 0;
-    if (!w->error)
-        w->error = wire_begin(w->out, number, &mark);
-    return mark;
-}
-
-static void end(struct writer *w, size_t mark)
-{
-    if (!w->error)
-        w->error = wire_end(w->out, mark);
-}
-
-static void put_uint(struct writer *w, uint32_t number, uint64_t v)
-{
-    if (!w->error)
-        w->error = wire_put_uint(w->out, number, v);
-}
-
-static void put_fixed(struct writer *w, uint32_t number, uint64_t v)
-{
-    if (!w->error)
-        w->error = wire_put_fixed64(w->out, number, v);
-}
-
-static void put_double(struct writer *w, uint32_t number, double v)
-{
-    if (!w->error)
-        w->error = wire_put_double(w->out, number, v);
-}
-
-static void put_bytes(struct writer *w, uint32_t number, struct bytes b)
-{
-    if (!w->error)
-        w->error = wire_put_bytes(w->out, number, b);
-}
 
 static uint64_t zigzag(int32_t v)
 {
@@ -78,11 +38,11 @@ static uint64_t zigzag(int32_t v)
 static void put_attributes(struct writer *w, uint32_t number, const struct series *s)
 {
     const struct bytes stored = series_attributes(s);
-    if (w->error || (w->error = buf_reserve(w->out, stored.len)) < 0)
+    if (w->pb.error || (w->pb.error = buf_reserve(w->pb.out, stored.len)) < 0)
         return;
-    uint8_t *p = buf_tail(w->out), *const limit = p + stored.len;
+    uint8_t *p = buf_tail(w->pb.out), *const limit = p + stored.len;
     memcpy(p, stored.data, stored.len);
-    buf_commit(w->out, stored.len);
+    buf_commit(w->pb.out, stored.len);
     while (p < limit) {
         *p++ = (uint8_t)(number << 3 | WIRE_LEN);
         uint64_t len = 0;
@@ -100,12 +60,12 @@ static void put_exemplars(struct writer *w, uint32_t number, const struct series
 {
     for (uint32_t i = 0; i < s->nexemplars; i++) {
         const struct exemplar *x = &s->exemplars[i];
-        const size_t mark = begin(w, number);
-        put_fixed(w, EXEMPLAR_TIME, w->e->time_ns);
-        put_double(w, EXEMPLAR_AS_DOUBLE, x->value);
-        put_bytes(w, EXEMPLAR_SPAN_ID, bytes_of(x->span_id, sizeof(x->span_id)));
-        put_bytes(w, EXEMPLAR_TRACE_ID, bytes_of(x->trace_id, sizeof(x->trace_id)));
-        end(w, mark);
+        const size_t mark = pb_begin(&w->pb, number);
+        pb_fixed64(&w->pb, EXEMPLAR_TIME, w->e->time_ns);
+        pb_double(&w->pb, EXEMPLAR_AS_DOUBLE, x->value);
+        pb_bytes(&w->pb, EXEMPLAR_SPAN_ID, bytes_of(x->span_id, sizeof(x->span_id)));
+        pb_bytes(&w->pb, EXEMPLAR_TRACE_ID, bytes_of(x->trace_id, sizeof(x->trace_id)));
+        pb_end(&w->pb, mark);
     }
 }
 
@@ -123,86 +83,86 @@ static uint64_t time_of(const struct writer *w, const struct series *s)
 static void put_times(struct writer *w, const struct resource *r, const struct series *s)
 {
     uint64_t last_ns = w->e->delta ? stamps_get(w->e->stamps, r->hash, s->hash) : 0;
-    put_fixed(w, POINT_START, last_ns ? last_ns : s->start_ns);
-    put_fixed(w, POINT_TIME, time_of(w, s));
+    pb_fixed64(&w->pb, POINT_START, last_ns ? last_ns : s->start_ns);
+    pb_fixed64(&w->pb, POINT_TIME, time_of(w, s));
     w->records++;
 }
 
 static void put_count(struct writer *w, const struct resource *r, const struct series *s)
 {
     const bool zero = !w->e->delta && !s->exports && w->counts != COUNTS_REAL;
-    const size_t point = begin(w, DATA_POINTS);
+    const size_t point = pb_begin(&w->pb, DATA_POINTS);
     put_attributes(w, NUMBER_ATTRIBUTES, s);
     put_times(w, r, s);
-    put_fixed(w, NUMBER_AS_INT, zero ? 0 : s->count);
+    pb_fixed64(&w->pb, NUMBER_AS_INT, zero ? 0 : s->count);
     if (w->counts != COUNTS_ZERO_ONLY)
         put_exemplars(w, NUMBER_EXEMPLARS, s);
-    end(w, point);
+    pb_end(&w->pb, point);
 }
 
 static void put_explicit(struct writer *w, const struct resource *r, const struct series *s,
                          const struct series_shape *shape)
 {
-    const size_t point = begin(w, DATA_POINTS);
+    const size_t point = pb_begin(&w->pb, DATA_POINTS);
     put_attributes(w, HISTOGRAM_ATTRIBUTES, s);
     put_times(w, r, s);
-    put_fixed(w, HISTOGRAM_COUNT, s->count);
-    put_double(w, HISTOGRAM_SUM, s->sum);
-    put_bytes(w, HISTOGRAM_BUCKETS, bytes_of(s->buckets, s->nbuckets * sizeof(s->buckets[0])));
+    pb_fixed64(&w->pb, HISTOGRAM_COUNT, s->count);
+    pb_double(&w->pb, HISTOGRAM_SUM, s->sum);
+    pb_bytes(&w->pb, HISTOGRAM_BUCKETS, bytes_of(s->buckets, s->nbuckets * sizeof(s->buckets[0])));
     if (shape->nbounds)
-        put_bytes(w, HISTOGRAM_BOUNDS,
-                  bytes_of(shape->bounds, shape->nbounds * sizeof(shape->bounds[0])));
+        pb_bytes(&w->pb, HISTOGRAM_BOUNDS,
+                 bytes_of(shape->bounds, shape->nbounds * sizeof(shape->bounds[0])));
     put_exemplars(w, HISTOGRAM_EXEMPLARS, s);
-    end(w, point);
+    pb_end(&w->pb, point);
 }
 
 static void put_positive(struct writer *w, const struct exponential *x)
 {
-    const size_t buckets = begin(w, EXPONENTIAL_POSITIVE);
+    const size_t buckets = pb_begin(&w->pb, EXPONENTIAL_POSITIVE);
     if (x->n) {
-        put_uint(w, BUCKETS_OFFSET, zigzag(x->first));
-        const size_t counts = begin(w, BUCKETS_COUNTS);
-        for (uint32_t i = 0; i < x->n && !w->error; i++)
-            w->error = wire_put_varint(w->out, x->counts[i]);
-        end(w, counts);
+        pb_uint(&w->pb, BUCKETS_OFFSET, zigzag(x->first));
+        const size_t counts = pb_begin(&w->pb, BUCKETS_COUNTS);
+        for (uint32_t i = 0; i < x->n && !w->pb.error; i++)
+            w->pb.error = wire_put_varint(w->pb.out, x->counts[i]);
+        pb_end(&w->pb, counts);
     }
-    end(w, buckets);
+    pb_end(&w->pb, buckets);
 }
 
 static void put_exponential(struct writer *w, const struct resource *r, const struct series *s)
 {
     const struct exponential *x = s->exponential;
-    const size_t point = begin(w, DATA_POINTS);
+    const size_t point = pb_begin(&w->pb, DATA_POINTS);
     put_attributes(w, EXPONENTIAL_ATTRIBUTES, s);
     put_times(w, r, s);
-    put_fixed(w, EXPONENTIAL_COUNT, s->count);
-    put_double(w, EXPONENTIAL_SUM, s->sum);
-    put_uint(w, EXPONENTIAL_SCALE, zigzag(x->n ? x->scale : 0));
-    put_fixed(w, EXPONENTIAL_ZERO_COUNT, x->zeros);
+    pb_fixed64(&w->pb, EXPONENTIAL_COUNT, s->count);
+    pb_double(&w->pb, EXPONENTIAL_SUM, s->sum);
+    pb_uint(&w->pb, EXPONENTIAL_SCALE, zigzag(x->n ? x->scale : 0));
+    pb_fixed64(&w->pb, EXPONENTIAL_ZERO_COUNT, x->zeros);
     put_positive(w, x);
-    end(w, begin(w, EXPONENTIAL_NEGATIVE));
+    pb_end(&w->pb, pb_begin(&w->pb, EXPONENTIAL_NEGATIVE));
     put_exemplars(w, EXPONENTIAL_EXEMPLARS, s);
-    put_double(w, EXPONENTIAL_MIN, x->lowest);
-    put_double(w, EXPONENTIAL_MAX, x->highest);
-    end(w, point);
+    pb_double(&w->pb, EXPONENTIAL_MIN, x->lowest);
+    pb_double(&w->pb, EXPONENTIAL_MAX, x->highest);
+    pb_end(&w->pb, point);
 }
 
 /* ---- metrics ---- */
 
 static void put_text(struct writer *w, const char *text)
 {
-    if (!w->error)
-        w->error = buf_append_str(w->out, text);
+    if (!w->pb.error)
+        w->pb.error = buf_append_str(w->pb.out, text);
 }
 
 static void put_name(struct writer *w, const char *name)
 {
     const char *space = w->e->config->name_space;
-    const size_t mark = begin(w, METRIC_NAME);
+    const size_t mark = pb_begin(&w->pb, METRIC_NAME);
     put_text(w, space);
     put_text(w, *space ? "." : "");
     put_text(w, name);
-    end(w, mark);
+    pb_end(&w->pb, mark);
 }
 
 static uint64_t temporality(const struct writer *w)
@@ -224,16 +184,16 @@ static void put_sum(struct writer *w, const char *name, const struct resource *r
     const bool only_new = w->counts == COUNTS_ZERO_ONLY;
     if (only_new && !any_new(set))
         return;
-    const size_t metric = begin(w, ENTRY_ITEMS);
+    const size_t metric = pb_begin(&w->pb, ENTRY_ITEMS);
     put_name(w, name);
-    const size_t data = begin(w, METRIC_SUM);
+    const size_t data = pb_begin(&w->pb, METRIC_SUM);
     for (const struct series *s = set->first; s; s = s->next)
         if (!only_new || !s->exports)
             put_count(w, r, s);
-    put_uint(w, DATA_TEMPORALITY, temporality(w));
-    put_uint(w, DATA_MONOTONIC, true);
-    end(w, data);
-    end(w, metric);
+    pb_uint(&w->pb, DATA_TEMPORALITY, temporality(w));
+    pb_uint(&w->pb, DATA_MONOTONIC, true);
+    pb_end(&w->pb, data);
+    pb_end(&w->pb, metric);
 }
 
 static void put_durations(struct writer *w, const struct resource *r,
@@ -241,18 +201,18 @@ static void put_durations(struct writer *w, const struct resource *r,
 {
     const struct series_set *set = w->e->histogram_in_sums ? &r->sums : &r->histograms;
     const bool exponential = shape->histogram == HISTOGRAM_EXPONENTIAL;
-    const size_t metric = begin(w, ENTRY_ITEMS);
+    const size_t metric = pb_begin(&w->pb, ENTRY_ITEMS);
     put_name(w, "duration");
-    put_bytes(w, METRIC_UNIT, bytes_str(w->e->config->histogram.unit == UNIT_S ? "s" : "ms"));
-    const size_t data = begin(w, exponential ? METRIC_EXPONENTIAL : METRIC_HISTOGRAM);
+    pb_bytes(&w->pb, METRIC_UNIT, bytes_str(w->e->config->histogram.unit == UNIT_S ? "s" : "ms"));
+    const size_t data = pb_begin(&w->pb, exponential ? METRIC_EXPONENTIAL : METRIC_HISTOGRAM);
     for (const struct series *s = set->first; s; s = s->next)
         if (exponential)
             put_exponential(w, r, s);
         else
             put_explicit(w, r, s, shape);
-    put_uint(w, DATA_TEMPORALITY, temporality(w));
-    end(w, data);
-    end(w, metric);
+    pb_uint(&w->pb, DATA_TEMPORALITY, temporality(w));
+    pb_end(&w->pb, data);
+    pb_end(&w->pb, metric);
 }
 
 /* ---- resources ---- */
@@ -261,18 +221,18 @@ static void put_resource_attributes(struct writer *w, struct bytes raw)
 {
     struct wire_reader attributes = wire_reader(raw);
     struct bytes kv;
-    const size_t mark = begin(w, ENTRY_HEAD);
+    const size_t mark = pb_begin(&w->pb, ENTRY_HEAD);
     while (wire_each(&attributes, RESOURCE_ATTRIBUTES, &kv))
-        put_bytes(w, RESOURCE_ATTRIBUTES, kv);
-    end(w, mark);
+        pb_bytes(&w->pb, RESOURCE_ATTRIBUTES, kv);
+    pb_end(&w->pb, mark);
 }
 
 static void put_metrics(struct writer *w, const struct resource *r,
                         const struct series_shape *shape)
 {
-    const size_t scope = begin(w, ENTRY_HEAD);
-    put_bytes(w, SCOPE_NAME, bytes_str(SCOPE));
-    end(w, scope);
+    const size_t scope = pb_begin(&w->pb, ENTRY_HEAD);
+    pb_bytes(&w->pb, SCOPE_NAME, bytes_str(SCOPE));
+    pb_end(&w->pb, scope);
     put_sum(w, "calls", r, &r->sums);
     if (shape->histogram != HISTOGRAM_NONE && w->counts != COUNTS_ZERO_ONLY)
         put_durations(w, r, shape);
@@ -285,12 +245,12 @@ static void put_resource(struct writer *w, const struct resource *r,
 {
     if (w->counts == COUNTS_ZERO_ONLY && !any_new(&r->sums) && !any_new(&r->events))
         return;
-    const size_t entry = begin(w, OTLP_ENTRIES);
+    const size_t entry = pb_begin(&w->pb, OTLP_ENTRIES);
     put_resource_attributes(w, r->raw);
-    const size_t scope = begin(w, ENTRY_ITEMS);
+    const size_t scope = pb_begin(&w->pb, ENTRY_ITEMS);
     put_metrics(w, r, shape);
-    end(w, scope);
-    end(w, entry);
+    pb_end(&w->pb, scope);
+    pb_end(&w->pb, entry);
 }
 
 /* ---- segments ---- */
@@ -301,23 +261,23 @@ static void finish_segment(struct writer *w)
         const unsigned cap = w->cap ? 2 * w->cap : 8;
         struct buf **segs = realloc(w->segs, cap * sizeof(struct buf *));
         if (!segs) {
-            w->error = -ENOMEM;
+            w->pb.error = -ENOMEM;
             return;
         }
         w->segs = segs;
         w->cap = cap;
     }
-    w->segs[w->nsegs++] = w->out;
-    w->out = NULL;
+    w->segs[w->nsegs++] = w->pb.out;
+    w->pb.out = NULL;
 }
 
 static void next_segment(struct writer *w)
 {
-    if (w->error || w->out->len < SEGMENT_BYTES)
+    if (w->pb.error || w->pb.out->len < SEGMENT_BYTES)
         return;
     finish_segment(w);
-    if (!w->error && !(w->out = buf_new(0)))
-        w->error = -ENOMEM;
+    if (!w->pb.error && !(w->pb.out = buf_new(0)))
+        w->pb.error = -ENOMEM;
 }
 
 static void put_list(struct writer *w, const struct resource_list *l, enum counts counts,
@@ -326,7 +286,7 @@ static void put_list(struct writer *w, const struct resource_list *l, enum count
     w->counts = counts;
     if (counts == COUNTS_NONE)
         return;
-    for (const struct resource *r = l->oldest; r && !w->error; r = r->newer) {
+    for (const struct resource *r = l->oldest; r && !w->pb.error; r = r->newer) {
         put_resource(w, r, shape);
         next_segment(w);
     }
@@ -335,15 +295,15 @@ static void put_list(struct writer *w, const struct resource_list *l, enum count
 static struct batch *finish(struct writer *w)
 {
     struct batch *b = NULL;
-    if (!w->error)
+    if (!w->pb.error)
         finish_segment(w);
-    if (!w->error) {
+    if (!w->pb.error) {
         b = batch_new(SIGNAL_METRICS, w->segs, w->nsegs, (uint32_t)w->records);
         w->nsegs = 0;
     }
     while (w->nsegs)
         buf_unref(w->segs[--w->nsegs]);
-    buf_unref(w->out);
+    buf_unref(w->pb.out);
     free(w->segs);
     return b;
 }
@@ -351,8 +311,8 @@ static struct batch *finish(struct writer *w)
 struct batch *encode_metrics(const struct encoding *e, const struct resources *r,
                              const struct series_shape *shape)
 {
-    struct writer w = {.e = e, .out = buf_new(0)};
-    w.error = w.out ? 0 : -ENOMEM;
+    struct writer w = {.e = e, .pb = {.out = buf_new(0)}};
+    w.pb.error = w.pb.out ? 0 : -ENOMEM;
     put_list(&w, &r->used, e->used, shape);
     put_list(&w, &r->aside, e->aside, shape);
     return finish(&w);

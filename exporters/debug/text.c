@@ -147,7 +147,9 @@ struct buckets buckets_read(struct text *t, struct bytes buckets)
 {
     struct bytes packed = wire_bytes(buckets, BUCKETS_COUNTS);
     struct buckets b = {.offset = (double)unzigzag(wire_uint(buckets, BUCKETS_OFFSET))};
-    if (packed.len && !(b.counts = calloc(packed.len, sizeof(*b.counts)))) {
+    if (!packed.len)
+        return b;
+    if (!(b.counts = calloc(packed.len, sizeof(*b.counts)))) {
         t->error = -ENOMEM;
         return b;
     }

@@ -1,7 +1,7 @@
 /* Gauges in protobuf, opentelemetry/proto/metrics/v1/metrics.proto. */
 #include "receivers/gym_memory/points.h"
 
-#include "proto/wire.h"
+#include "proto/writer.h"
 
 #define SCOPE "nemo.lens" /* that of the library through which Gym reports */
 
@@ -26,59 +26,31 @@ enum { /* field numbers */
        VALUE_INT = 3
 };
 
-/* Appending stops at the first failure. */
 struct writer {
-    struct buf *out;
+    struct pb_writer pb;
     uint64_t time_ns;
-    int error;
 };
-
-static void keep(struct writer *w, int r)
-{
-    w->error = w->error ? w->error : r;
-}
-
-static size_t begin(struct writer *w, uint32_t number)
-{
-    size_t mark = 0;
-    if (!w->error)
-        w->error = wire_begin(w->out, number, &mark);
-    return mark;
-}
-
-static void end(struct writer *w, size_t mark)
-{
-    if (!w->error)
-        w->error = wire_end(w->out, mark);
-}
-
-static void put_str(struct writer *w, uint32_t number, const char *s)
-{
-    if (!w->error)
-        w->error = wire_put_str(w->out, number, s);
-}
 
 /* ---- points ---- */
 
 static void put_text_attribute(struct writer *w, const char *key, const char *value)
 {
-    size_t attribute = begin(w, POINT_ATTRIBUTES);
-    put_str(w, ATTRIBUTE_KEY, key);
-    size_t any = begin(w, ATTRIBUTE_VALUE);
-    put_str(w, VALUE_STRING, value);
-    end(w, any);
-    end(w, attribute);
+    size_t attribute = pb_begin(&w->pb, POINT_ATTRIBUTES);
+    pb_str(&w->pb, ATTRIBUTE_KEY, key);
+    size_t any = pb_begin(&w->pb, ATTRIBUTE_VALUE);
+    pb_str(&w->pb, VALUE_STRING, value);
+    pb_end(&w->pb, any);
+    pb_end(&w->pb, attribute);
 }
 
 static void put_int_attribute(struct writer *w, const char *key, uint64_t value)
 {
-    size_t attribute = begin(w, POINT_ATTRIBUTES);
-    put_str(w, ATTRIBUTE_KEY, key);
-    size_t any = begin(w, ATTRIBUTE_VALUE);
-    if (!w->error)
-        keep(w, wire_put_uint(w->out, VALUE_INT, value));
-    end(w, any);
-    end(w, attribute);
+    size_t attribute = pb_begin(&w->pb, POINT_ATTRIBUTES);
+    pb_str(&w->pb, ATTRIBUTE_KEY, key);
+    size_t any = pb_begin(&w->pb, ATTRIBUTE_VALUE);
+    pb_uint(&w->pb, VALUE_INT, value);
+    pb_end(&w->pb, any);
+    pb_end(&w->pb, attribute);
 }
 
 static void put_attributes(struct writer *w, const struct server *v, const char *memory_type)
@@ -95,14 +67,12 @@ static void put_attributes(struct writer *w, const struct server *v, const char 
 static void put_point(struct writer *w, int64_t value, const struct server *v,
                       const char *memory_type)
 {
-    size_t point = begin(w, GAUGE_POINTS);
-    if (!w->error)
-        keep(w, wire_put_fixed64(w->out, POINT_TIME, w->time_ns));
-    if (!w->error)
-        keep(w, wire_put_fixed64(w->out, POINT_AS_INT, (uint64_t)value));
+    size_t point = pb_begin(&w->pb, GAUGE_POINTS);
+    pb_fixed64(&w->pb, POINT_TIME, w->time_ns);
+    pb_fixed64(&w->pb, POINT_AS_INT, (uint64_t)value);
     if (v)
         put_attributes(w, v, memory_type);
-    end(w, point);
+    pb_end(&w->pb, point);
 }
 
 /* ---- metrics ---- */
@@ -113,18 +83,18 @@ struct open_metric {
 static struct open_metric begin_metric(struct writer *w, const char *name, const char *unit,
                                        const char *description)
 {
-    struct open_metric m = {.metric = begin(w, SCOPE_METRICS_METRICS)};
-    put_str(w, METRIC_NAME, name);
-    put_str(w, METRIC_DESCRIPTION, description);
-    put_str(w, METRIC_UNIT, unit);
-    m.gauge = begin(w, METRIC_GAUGE);
+    struct open_metric m = {.metric = pb_begin(&w->pb, SCOPE_METRICS_METRICS)};
+    pb_str(&w->pb, METRIC_NAME, name);
+    pb_str(&w->pb, METRIC_DESCRIPTION, description);
+    pb_str(&w->pb, METRIC_UNIT, unit);
+    m.gauge = pb_begin(&w->pb, METRIC_GAUGE);
     return m;
 }
 
 static void end_metric(struct writer *w, struct open_metric m)
 {
-    end(w, m.gauge);
-    end(w, m.metric);
+    pb_end(&w->pb, m.gauge);
+    pb_end(&w->pb, m.metric);
 }
 
 static void put_host_metric(struct writer *w, const char *name, const char *description,
@@ -185,21 +155,21 @@ static bool any_found(const struct servers *s)
 
 static void put_scope(struct writer *w)
 {
-    size_t scope = begin(w, SCOPE_METRICS_SCOPE);
-    put_str(w, SCOPE_NAME, SCOPE);
-    end(w, scope);
+    size_t scope = pb_begin(&w->pb, SCOPE_METRICS_SCOPE);
+    pb_str(&w->pb, SCOPE_NAME, SCOPE);
+    pb_end(&w->pb, scope);
 }
 
 int points_encode(const struct host_sample *host, const struct servers *servers, uint64_t time_ns,
                   struct buf *out)
 {
-    struct writer w = {.out = out, .time_ns = time_ns};
+    struct writer w = {.pb = {.out = out}, .time_ns = time_ns};
     const bool found = any_found(servers);
     if (host->peak < 0 && !found)
         return 0;
-    size_t resource_metrics = begin(&w, REQUEST_RESOURCE_METRICS);
-    end(&w, begin(&w, RESOURCE_METRICS_RESOURCE));
-    size_t scope_metrics = begin(&w, RESOURCE_METRICS_SCOPE_METRICS);
+    size_t resource_metrics = pb_begin(&w.pb, REQUEST_RESOURCE_METRICS);
+    pb_end(&w.pb, pb_begin(&w.pb, RESOURCE_METRICS_RESOURCE));
+    size_t scope_metrics = pb_begin(&w.pb, RESOURCE_METRICS_SCOPE_METRICS);
     put_scope(&w);
     if (host->peak >= 0)
         put_host(&w, host);
@@ -208,7 +178,7 @@ int points_encode(const struct host_sample *host, const struct servers *servers,
         put_memory(&w, servers, false);
         put_memory(&w, servers, true);
     }
-    end(&w, scope_metrics);
-    end(&w, resource_metrics);
-    return w.error;
+    pb_end(&w.pb, scope_metrics);
+    pb_end(&w.pb, resource_metrics);
+    return w.pb.error;
 }

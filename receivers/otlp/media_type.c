@@ -106,9 +106,11 @@ static bool type_ok(struct bytes type)
 
 void media_type_parse(struct bytes value, char ret[MEDIA_TYPE_BYTES])
 {
-    const uint8_t *semicolon = value.len ? memchr(value.data, ';', value.len) : NULL;
-    struct bytes type = value;
     ret[0] = 0;
+    if (!value.len)
+        return;
+    const uint8_t *semicolon = memchr(value.data, ';', value.len);
+    struct bytes type = value;
     if (semicolon)
         type.len = (size_t)(semicolon - value.data);
     struct bytes parameters = bytes_of(value.data + type.len, value.len - type.len);

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "proto/otlp_fields.h"
-#include "proto/wire.h"
+#include "proto/writer.h"
 #include "receivers/prometheus/mapper.h"
 #include "receivers/prometheus/names.h"
 
@@ -22,57 +22,24 @@ enum { /* what proto/otlp_fields.h does not name */
        FLAG_NO_RECORDED_VALUE = 1
 };
 
-/* Appending stops at the first failure. */
 struct writer {
+    struct pb_writer pb;
     struct prom_mapper *m;
-    struct buf *out;
     uint32_t points;
-    int error;
 };
 
-static size_t begin(struct writer *w, uint32_t number)
-{
-    size_t mark = 0;
-    if (!w->error)
-        w->error = wire_begin(w->out, number, &mark);
-    return mark;
-}
-
-static void end(struct writer *w, size_t mark)
-{
-    if (!w->error)
-        w->error = wire_end(w->out, mark);
-}
-
+/* Nothing for an empty one. */
 static void put_bytes(struct writer *w, uint32_t number, struct bytes b)
 {
-    if (!w->error && b.len)
-        w->error = wire_put_bytes(w->out, number, b);
-}
-
-static void put_uint(struct writer *w, uint32_t number, uint64_t v)
-{
-    if (!w->error)
-        w->error = wire_put_uint(w->out, number, v);
-}
-
-static void put_double(struct writer *w, uint32_t number, double v)
-{
-    if (!w->error)
-        w->error = wire_put_double(w->out, number, v);
+    if (b.len)
+        pb_bytes(&w->pb, number, b);
 }
 
 /* Zero is left out. */
 static void put_fixed(struct writer *w, uint32_t number, uint64_t v)
 {
-    if (!w->error && v)
-        w->error = wire_put_fixed64(w->out, number, v);
-}
-
-static void put_fields(struct writer *w, struct bytes fields)
-{
-    if (!w->error && fields.len)
-        w->error = buf_append(w->out, fields.data, fields.len);
+    if (v)
+        pb_fixed64(&w->pb, number, v);
 }
 
 /* ---- points ---- */
@@ -108,11 +75,11 @@ static void put_number(struct writer *w, const struct point *p)
 {
     put_times(w, p);
     if (!p->stale)
-        put_double(w, NUMBER_AS_DOUBLE, p->value);
+        pb_double(&w->pb, NUMBER_AS_DOUBLE, p->value);
     put_exemplars(w, NUMBER_EXEMPLARS, p);
-    put_fields(w, p->attributes);
+    pb_fields(&w->pb, p->attributes);
     if (p->stale)
-        put_uint(w, NUMBER_FLAGS, FLAG_NO_RECORDED_VALUE);
+        pb_uint(&w->pb, NUMBER_FLAGS, FLAG_NO_RECORDED_VALUE);
 }
 
 /* ---- buckets and quantiles ---- */
@@ -130,7 +97,7 @@ static size_t sorted_parts(struct writer *w, const struct point *p, struct part 
     size_t n = 0;
     struct part **parts = arena_alloc(w->m->arena, ((size_t)p->nparts + 1) * sizeof(struct part *));
     if (!parts) {
-        w->error = w->error ? w->error : -ENOMEM;
+        w->pb.error = w->pb.error ? w->pb.error : -ENOMEM;
         return 0;
     }
     for (struct part *part = p->parts; part; part = part->next)
@@ -170,7 +137,7 @@ static void put_packed(struct writer *w, uint64_t bits)
     uint8_t out[8];
     for (int i = 0; i < 8; i++)
         out[i] = (uint8_t)(bits >> (8 * i));
-    put_fields(w, bytes_of(out, sizeof(out)));
+    pb_fields(&w->pb, bytes_of(out, sizeof(out)));
 }
 
 /* Differences of cumulative counts, made to rise from 0 to `count`; what is left is in the last
@@ -178,7 +145,7 @@ static void put_packed(struct writer *w, uint64_t bits)
 static void put_buckets(struct writer *w, struct part **parts, size_t n, uint64_t count)
 {
     uint64_t before = 0;
-    size_t packed = begin(w, HISTOGRAM_BUCKETS);
+    size_t packed = pb_begin(&w->pb, HISTOGRAM_BUCKETS);
     for (size_t i = 0; i < n; i++) {
         uint64_t up_to = to_count(parts[i]->value);
         up_to = up_to < before ? before : up_to > count ? count : up_to;
@@ -186,16 +153,16 @@ static void put_buckets(struct writer *w, struct part **parts, size_t n, uint64_
         before = up_to;
     }
     put_packed(w, count - before);
-    end(w, packed);
+    pb_end(&w->pb, packed);
     if (n == 0)
         return;
-    packed = begin(w, HISTOGRAM_BOUNDS);
+    packed = pb_begin(&w->pb, HISTOGRAM_BOUNDS);
     for (size_t i = 0; i < n; i++) {
         uint64_t bits;
         memcpy(&bits, &parts[i]->bound, sizeof(bits));
         put_packed(w, bits);
     }
-    end(w, packed);
+    pb_end(&w->pb, packed);
 }
 
 static void put_histogram(struct writer *w, const struct point *p)
@@ -206,12 +173,12 @@ static void put_histogram(struct writer *w, const struct point *p)
     put_times(w, p);
     put_fixed(w, HISTOGRAM_COUNT, count);
     if (p->has_sum && !p->stale)
-        put_double(w, HISTOGRAM_SUM, p->sum);
+        pb_double(&w->pb, HISTOGRAM_SUM, p->sum);
     put_buckets(w, parts, merge_bounds(parts, n), count);
     put_exemplars(w, HISTOGRAM_EXEMPLARS, p);
-    put_fields(w, p->attributes);
+    pb_fields(&w->pb, p->attributes);
     if (p->stale)
-        put_uint(w, HISTOGRAM_FLAGS, FLAG_NO_RECORDED_VALUE);
+        pb_uint(&w->pb, HISTOGRAM_FLAGS, FLAG_NO_RECORDED_VALUE);
 }
 
 /* A double in a field without presence: zero (but not minus zero) is left out. */
@@ -232,15 +199,15 @@ static void put_summary(struct writer *w, const struct point *p)
     if (p->has_sum && !p->stale)
         put_plain_double(w, SUMMARY_SUM, p->sum);
     for (size_t i = 0; i < n; i++) {
-        const size_t quantile = begin(w, SUMMARY_QUANTILES);
+        const size_t quantile = pb_begin(&w->pb, SUMMARY_QUANTILES);
         put_plain_double(w, QUANTILE_QUANTILE, parts[i]->bound);
         if (!p->stale)
             put_plain_double(w, QUANTILE_VALUE, parts[i]->value);
-        end(w, quantile);
+        pb_end(&w->pb, quantile);
     }
-    put_fields(w, p->attributes);
+    pb_fields(&w->pb, p->attributes);
     if (p->stale)
-        put_uint(w, SUMMARY_FLAGS, FLAG_NO_RECORDED_VALUE);
+        pb_uint(&w->pb, SUMMARY_FLAGS, FLAG_NO_RECORDED_VALUE);
 }
 
 /* ---- metrics ---- */
@@ -255,17 +222,17 @@ static bool any_point(const struct family *f)
 
 static void put_points(struct writer *w, const struct family *f)
 {
-    for (const struct point *p = f->points; p && !w->error; p = p->next) {
+    for (const struct point *p = f->points; p && !w->pb.error; p = p->next) {
         if (!map_point_complete(p))
             continue;
-        const size_t point = begin(w, DATA_POINTS);
+        const size_t point = pb_begin(&w->pb, DATA_POINTS);
         switch (f->kind) {
         case KIND_GAUGE:
         case KIND_SUM: put_number(w, p); break;
         case KIND_HISTOGRAM: put_histogram(w, p); break;
         case KIND_SUMMARY: put_summary(w, p); break;
         }
-        end(w, point);
+        pb_end(&w->pb, point);
         w->points++;
     }
 }
@@ -278,28 +245,28 @@ static void put_data(struct writer *w, const struct family *f)
         [KIND_HISTOGRAM] = METRIC_HISTOGRAM,
         [KIND_SUMMARY] = METRIC_SUMMARY,
     };
-    const size_t data = begin(w, fields[f->kind]);
+    const size_t data = pb_begin(&w->pb, fields[f->kind]);
     put_points(w, f);
     if (f->kind == KIND_SUM || f->kind == KIND_HISTOGRAM)
-        put_uint(w, DATA_TEMPORALITY, TEMPORALITY_CUMULATIVE);
+        pb_uint(&w->pb, DATA_TEMPORALITY, TEMPORALITY_CUMULATIVE);
     if (f->type == PROM_COUNTER)
-        put_uint(w, DATA_MONOTONIC, 1);
-    end(w, data);
+        pb_uint(&w->pb, DATA_MONOTONIC, 1);
+    pb_end(&w->pb, data);
 }
 
 static void put_unit(struct writer *w, struct bytes unit)
 {
     struct buf *text = w->m->scratch;
     buf_truncate(text, 0);
-    if (!w->error && unit.len)
-        w->error = unit_to_ucum(unit, text);
+    if (!w->pb.error && unit.len)
+        w->pb.error = unit_to_ucum(unit, text);
     put_bytes(w, METRIC_UNIT, buf_bytes(text));
 }
 
 static void put_metric(struct writer *w, const struct family *f)
 {
     const struct prom_family_info *info = f->info;
-    const size_t metric = begin(w, ENTRY_RECORDS);
+    const size_t metric = pb_begin(&w->pb, ENTRY_RECORDS);
     put_bytes(w, METRIC_NAME,
               w->m->origin->trim_suffixes
                   ? name_trim_type_and_unit(f->name, f->kind == KIND_SUM, info->unit)
@@ -307,10 +274,10 @@ static void put_metric(struct writer *w, const struct family *f)
     put_bytes(w, METRIC_DESCRIPTION, info->help);
     put_unit(w, info->unit);
     put_data(w, f);
-    if (!w->error)
-        w->error = map_put_attribute(w->out, METRIC_METADATA, bytes_str("prometheus.type"),
-                                     bytes_str(prom_type_name(f->type)));
-    end(w, metric);
+    if (!w->pb.error)
+        w->pb.error = map_put_attribute(w->pb.out, METRIC_METADATA, bytes_str("prometheus.type"),
+                                        bytes_str(prom_type_name(f->type)));
+    pb_end(&w->pb, metric);
 }
 
 /* ---- scopes and resources ---- */
@@ -326,16 +293,16 @@ static bool any_metric(const struct scope *s)
 static void put_scope(struct writer *w, const struct scope *s)
 {
     const bool own = s->identity.len == 0;
-    const size_t entry = begin(w, ENTRY_SCOPES), scope = begin(w, ENTRY_SCOPE);
+    const size_t entry = pb_begin(&w->pb, ENTRY_SCOPES), scope = pb_begin(&w->pb, ENTRY_SCOPE);
     put_bytes(w, SCOPE_NAME, own ? bytes_str(SCOPE) : s->name);
     put_bytes(w, SCOPE_VERSION, own ? bytes_str(w->m->version) : s->version);
-    put_fields(w, s->attributes);
-    end(w, scope);
-    for (const struct family *f = s->families; f && !w->error; f = f->next)
+    pb_fields(&w->pb, s->attributes);
+    pb_end(&w->pb, scope);
+    for (const struct family *f = s->families; f && !w->pb.error; f = f->next)
         if (any_point(f))
             put_metric(w, f);
     put_bytes(w, ENTRY_SCHEMA_URL, s->schema_url);
-    end(w, entry);
+    pb_end(&w->pb, entry);
 }
 
 static bool any_scope(const struct resource *r)
@@ -348,22 +315,23 @@ static bool any_scope(const struct resource *r)
 
 static void put_resource(struct writer *w, const struct resource *r)
 {
-    const size_t entry = begin(w, REQUEST_RESOURCES), resource = begin(w, ENTRY_RESOURCE);
-    for (const struct attribute *a = r->attributes; a && !w->error; a = a->next)
-        w->error = map_put_attribute(w->out, RESOURCE_ATTRIBUTES, a->key, a->value);
-    end(w, resource);
-    for (const struct scope *s = r->scopes; s && !w->error; s = s->next)
+    const size_t entry = pb_begin(&w->pb, REQUEST_RESOURCES),
+                 resource = pb_begin(&w->pb, ENTRY_RESOURCE);
+    for (const struct attribute *a = r->attributes; a && !w->pb.error; a = a->next)
+        w->pb.error = map_put_attribute(w->pb.out, RESOURCE_ATTRIBUTES, a->key, a->value);
+    pb_end(&w->pb, resource);
+    for (const struct scope *s = r->scopes; s && !w->pb.error; s = s->next)
         if (any_metric(s))
             put_scope(w, s);
-    end(w, entry);
+    pb_end(&w->pb, entry);
 }
 
 int map_write(struct prom_mapper *m, struct buf *out, uint32_t *ret_points)
 {
-    struct writer w = {.m = m, .out = out};
-    for (const struct resource *r = m->resources; r && !w.error; r = r->next)
+    struct writer w = {.pb = {.out = out}, .m = m};
+    for (const struct resource *r = m->resources; r && !w.pb.error; r = r->next)
         if (any_scope(r))
             put_resource(&w, r);
-    *ret_points = w.error ? 0 : w.points;
-    return w.error;
+    *ret_points = w.pb.error ? 0 : w.points;
+    return w.pb.error;
 }

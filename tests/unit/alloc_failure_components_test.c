@@ -31,22 +31,6 @@ struct world {
 
 static struct batch *inputs[SIGNAL_COUNT];
 
-/* A request with every field that there is. */
-static struct batch *read_batch(enum signal s)
-{
-    char path[512];
-    static uint8_t data[65536];
-    struct buf *wire = buf_new(0);
-    struct batch *b;
-    snprintf(path, sizeof(path), TEST_DATA "/golden/otlp/all-fields-%s.pb", signal_name(s));
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
-    assert_int_equal(buf_append(wire, data, fread(data, 1, sizeof(data), f)), 0);
-    fclose(f);
-    assert_int_equal(batch_from_wire(s, wire, &b, NULL), 0);
-    return b;
-}
-
 static const struct component_type *type_of(const struct world *w)
 {
     for (const struct component_type *const *t = component_types; *t; t++) {
@@ -290,7 +274,7 @@ static int set_up(void **state)
     assert_non_null(mkdtemp(folder));
     make_texts();
     for (int s = 0; s < SIGNAL_COUNT; s++)
-        inputs[s] = read_batch((enum signal)s);
+        inputs[s] = rig_all_fields((enum signal)s);
     return 0;
 }
 

@@ -26,10 +26,9 @@
 #include "agent/report.h"
 #include "agent/summary.h"
 #include "alloc_failure.h"
-#include "fake_pipeline.h"
 #include "proto/any_value.h"
-#include "proto/json.h"
 #include "proto/redact.h"
+#include "rig.h"
 
 static char folder[] = "/tmp/motel-alloc-XXXXXX";
 
@@ -112,21 +111,6 @@ static int put_out(const void *arg)
 /* ---- telemetry ---- */
 
 static struct batch *spans, *points;
-
-static struct batch *read_batch(enum signal s)
-{
-    static uint8_t data[65536];
-    char path[512];
-    struct buf *wire = buf_new(0);
-    struct batch *b;
-    snprintf(path, sizeof(path), TEST_DATA "/golden/otlp/all-fields-%s.pb", signal_name(s));
-    FILE *f = fopen(path, "rb");
-    assert_non_null(f);
-    assert_int_equal(buf_append(wire, data, fread(data, 1, sizeof(data), f)), 0);
-    fclose(f);
-    assert_int_equal(batch_from_wire(s, wire, &b, NULL), 0);
-    return b;
-}
 
 static int redact_batch(const void *arg)
 {
@@ -382,8 +366,8 @@ static int set_up(void **state)
     setenv("ALLOC_TOKEN", "Bearer token-123", 1);
     setenv("NEMO_GYM_OTEL_ENABLED", "true", 1);
     setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1", 1);
-    spans = read_batch(SIGNAL_TRACES);
-    points = read_batch(SIGNAL_METRICS);
+    spans = rig_all_fields(SIGNAL_TRACES);
+    points = rig_all_fields(SIGNAL_METRICS);
     return 0;
 }
 

@@ -12,23 +12,12 @@
 
 extern const struct component_type processor_attributes;
 
-static struct batch *batch_of(enum signal s, const char *json)
-{
-    struct buf *wire = buf_new(0);
-    struct batch *b = NULL;
-    struct err e = {.text = ""};
-    if (json_read(schema_request(s), bytes_str(json), wire, &e) < 0)
-        fail_msg("%s", e.text);
-    assert_int_equal(batch_from_wire(s, wire, &b, &e), 0);
-    return b;
-}
-
 /* What leaves the processor when `json` comes in. */
 static void run(enum signal s, const char *yaml, const char *json, struct buf *ret)
 {
     struct rig r = {0};
     rig_make(&r, &processor_attributes, "attributes", s, 1, yaml);
-    assert_int_equal(rig_offer(&r, batch_of(s, json), NULL), VERDICT_OK);
+    assert_int_equal(rig_offer(&r, rig_batch(s, json), NULL), VERDICT_OK);
     assert_int_equal(r.sinks[0].ntaken, 1);
     assert_int_equal(json_write_batch(r.sinks[0].taken[0], 0, ret), 0);
     assert_non_null(buf_str(ret));
@@ -211,7 +200,7 @@ static void test_nothing_to_do_gives_the_same_batch(void **state)
     struct rig r = {0};
     rig_make(&r, &processor_attributes, "attributes", SIGNAL_TRACES, 1,
              "actions: [{key: none, action: delete}]");
-    struct batch *b = batch_ref(batch_of(SIGNAL_TRACES, SPANS));
+    struct batch *b = batch_ref(rig_batch(SIGNAL_TRACES, SPANS));
     assert_int_equal(rig_offer(&r, b, NULL), VERDICT_OK);
     assert_ptr_equal(r.sinks[0].taken[0], b);
     batch_unref(b);

@@ -22,17 +22,6 @@ static enum signal signal_of(const char *name)
     return SIGNAL_COUNT;
 }
 
-static struct batch *batch_of(enum signal s, const char *json)
-{
-    struct buf *wire = buf_new(0);
-    struct batch *b = NULL;
-    struct err e = {.text = ""};
-    if (json_read(schema_request(s), bytes_str(json), wire, &e) < 0)
-        fail_msg("%s", e.text);
-    assert_int_equal(batch_from_wire(s, wire, &b, &e), 0);
-    return b;
-}
-
 /* What leaves the processor; "" when nothing does. */
 static void run(enum signal s, const char *yaml, const char *json, struct buf *ret,
                 int64_t *ret_filtered)
@@ -42,7 +31,7 @@ static void run(enum signal s, const char *yaml, const char *json, struct buf *r
                                         "otelcol_processor_filter_logs_filtered"};
     struct rig r = {0};
     rig_make(&r, &processor_filter, "filter", s, 1, yaml);
-    assert_int_equal(rig_offer(&r, batch_of(s, json), NULL), VERDICT_OK);
+    assert_int_equal(rig_offer(&r, rig_batch(s, json), NULL), VERDICT_OK);
     if (r.sinks[0].ntaken)
         assert_int_equal(json_write_batch(r.sinks[0].taken[0], 0, ret), 0);
     assert_non_null(buf_str(ret));
@@ -150,7 +139,7 @@ static void test_error_modes(void **state)
         _cleanup_buf_ struct buf *yaml = buf_new(0);
         buf_printf(yaml, "error_mode: %s\ntrace_conditions: ['Int(span.name) == 7']", names[mode]);
         rig_make(&r, &processor_filter, "filter", SIGNAL_TRACES, 1, buf_str(yaml));
-        enum verdict v = rig_offer(&r, batch_of(SIGNAL_TRACES, SPANS), &out);
+        enum verdict v = rig_offer(&r, rig_batch(SIGNAL_TRACES, SPANS), &out);
         /* a group's own mode wins; what fails is counted in every mode */
         assert_int_equal(v, mode == 2 ? VERDICT_REJECT : VERDICT_OK);
         assert_int_equal(out.status, mode == 2 ? 14 : 0);
@@ -167,7 +156,7 @@ static void test_a_group_has_its_own_error_mode(void **state)
     rig_make(&r, &processor_filter, "filter", SIGNAL_TRACES, 1,
              "error_mode: propagate\ntrace_conditions: [{context: span, error_mode: silent, "
              "conditions: ['Int(name) == 7']}]");
-    assert_int_equal(rig_offer(&r, batch_of(SIGNAL_TRACES, SPANS), NULL), VERDICT_OK);
+    assert_int_equal(rig_offer(&r, rig_batch(SIGNAL_TRACES, SPANS), NULL), VERDICT_OK);
     assert_int_equal(r.sinks[0].records, 2);
     rig_done(&r);
 }
@@ -178,7 +167,7 @@ static void test_nothing_dropped_gives_the_same_batch(void **state)
     struct rig r = {0};
     rig_make(&r, &processor_filter, "filter", SIGNAL_TRACES, 1,
              "trace_conditions: ['span.name == \"none\"']");
-    struct batch *b = batch_ref(batch_of(SIGNAL_TRACES, SPANS));
+    struct batch *b = batch_ref(rig_batch(SIGNAL_TRACES, SPANS));
     assert_int_equal(rig_offer(&r, b, NULL), VERDICT_OK);
     assert_ptr_equal(r.sinks[0].taken[0], b);
     batch_unref(b);

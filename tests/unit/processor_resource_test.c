@@ -12,17 +12,6 @@
 
 extern const struct component_type processor_resource;
 
-static struct batch *logs(const char *json)
-{
-    struct buf *wire = buf_new(0);
-    struct batch *b = NULL;
-    struct err e = {.text = ""};
-    if (json_read(schema_request(SIGNAL_LOGS), bytes_str(json), wire, &e) < 0)
-        fail_msg("%s", e.text);
-    assert_int_equal(batch_from_wire(SIGNAL_LOGS, wire, &b, &e), 0);
-    return b;
-}
-
 static void make(struct rig *r, const char *yaml)
 {
     rig_make(r, &processor_resource, "resource", SIGNAL_LOGS, 1, yaml);
@@ -63,7 +52,7 @@ static void test_cases(void **state)
         make(&r, buf_str(yaml));
         for (int again = 0; again < 2; again++) { /* the second time from memory */
             buf_truncate(got, 0);
-            assert_int_equal(rig_offer(&r, logs(cases[i].in), NULL), VERDICT_OK);
+            assert_int_equal(rig_offer(&r, rig_batch(SIGNAL_LOGS, cases[i].in), NULL), VERDICT_OK);
             assert_int_equal(json_write_batch(r.sinks[0].taken[again], 0, got), 0);
             assert_string_equal(buf_str(got), cases[i].want);
         }
@@ -78,9 +67,9 @@ static void test_unchanged(void **state)
     struct rig r = {0};
     make(&r, "attributes: [{key: a, action: upsert, value: 1}, {key: b, action: delete}, {key: c, "
              "action: hash}]");
-    struct batch *b =
-        batch_ref(logs("{\"resourceLogs\":[{\"resource\":{\"attributes\":[{\"key\":\"a\",\"value\":"
-                       "{\"intValue\":\"1\"}}]}," BODY "}]}"));
+    struct batch *b = batch_ref(rig_batch(
+        SIGNAL_LOGS, "{\"resourceLogs\":[{\"resource\":{\"attributes\":[{\"key\":\"a\",\"value\":"
+                     "{\"intValue\":\"1\"}}]}," BODY "}]}"));
     assert_int_equal(rig_offer(&r, b, NULL), VERDICT_OK);
     assert_ptr_equal(r.sinks[0].taken[0]->segs[0], b->segs[0]);
     batch_unref(b);
@@ -95,7 +84,8 @@ static void test_passes_on(void **state)
     struct outcome out;
     make(&r, "attributes: [{key: n, action: hash}]");
     sink_set(&r.sinks[0], VERDICT_REJECT);
-    assert_int_equal(rig_offer(&r, logs("{\"resourceLogs\":[{" BODY "}]}"), &out), VERDICT_REJECT);
+    assert_int_equal(rig_offer(&r, rig_batch(SIGNAL_LOGS, "{\"resourceLogs\":[{" BODY "}]}"), &out),
+                     VERDICT_REJECT);
     assert_string_equal(out.message, "sink refuses");
     sink_set(&r.sinks[0], VERDICT_OK);
     for (int i = 0; i < 40; i++) {
@@ -104,7 +94,7 @@ static void test_passes_on(void **state)
                    "{\"resourceLogs\":[{\"resource\":{\"attributes\":[{\"key\":\"n\",\"value\":{"
                    "\"intValue\":%d}}]}," BODY "}]}",
                    i % 7);
-        rig_offer(&r, logs(buf_str(in)), NULL);
+        rig_offer(&r, rig_batch(SIGNAL_LOGS, buf_str(in)), NULL);
         json_write_batch(r.sinks[0].taken[i], 0, got);
         json_write_batch(r.sinks[0].taken[i % 7], 0, again);
         assert_string_equal(buf_str(got), buf_str(again));
@@ -122,7 +112,7 @@ static void *client(void *arg)
                    "{\"resourceLogs\":[{\"resource\":{\"attributes\":[{\"key\":\"n\",\"value\":{"
                    "\"intValue\":%d}}]}," BODY "}]}",
                    i % 5);
-        assert_int_equal(rig_offer(r, logs(buf_str(in)), NULL), VERDICT_OK);
+        assert_int_equal(rig_offer(r, rig_batch(SIGNAL_LOGS, buf_str(in)), NULL), VERDICT_OK);
     }
     return NULL;
 }

@@ -12,17 +12,6 @@
 
 extern const struct component_type processor_transform;
 
-static struct batch *batch_of(enum signal s, const char *json)
-{
-    struct buf *wire = buf_new(0);
-    struct batch *b = NULL;
-    struct err e = {.text = ""};
-    if (json_read(schema_request(s), bytes_str(json), wire, &e) < 0)
-        fail_msg("%s", e.text);
-    assert_int_equal(batch_from_wire(s, wire, &b, &e), 0);
-    return b;
-}
-
 #define LOGS(...)                                                                                  \
     "{\"resourceLogs\":[{\"resource\":{},\"scopeLogs\":[{\"scope\":{},\"logRecords\":"             \
     "[" __VA_ARGS__ "]}]}]}"
@@ -93,7 +82,7 @@ static void test_cases(void **state)
         _cleanup_buf_ struct buf *got = buf_new(0);
         struct rig r = {0};
         rig_make(&r, &processor_transform, "transform", SIGNAL_LOGS, 1, cases[i].yaml);
-        assert_int_equal(rig_offer(&r, batch_of(SIGNAL_LOGS, cases[i].in), NULL), VERDICT_OK);
+        assert_int_equal(rig_offer(&r, rig_batch(SIGNAL_LOGS, cases[i].in), NULL), VERDICT_OK);
         assert_int_equal(json_write_batch(r.sinks[0].taken[0], 0, got), 0);
         assert_string_equal(buf_str(got), cases[i].want);
         rig_done(&r);
@@ -110,8 +99,8 @@ static void test_shared_cache(void **state)
              "log_statements: [{context: log, shared_cache: true, statements: "
              "['set(attributes[\"was\"], cache[\"last\"]) where "
              "cache[\"last\"] != nil', 'set(cache[\"last\"], severity_text)']}]");
-    rig_offer(&r, batch_of(SIGNAL_LOGS, LOGS(LOG("a") "," LOG("b"))), NULL);
-    rig_offer(&r, batch_of(SIGNAL_LOGS, LOGS(LOG("c"))), NULL);
+    rig_offer(&r, rig_batch(SIGNAL_LOGS, LOGS(LOG("a") "," LOG("b"))), NULL);
+    rig_offer(&r, rig_batch(SIGNAL_LOGS, LOGS(LOG("c"))), NULL);
     json_write_batch(r.sinks[0].taken[1], 0, got);
     assert_string_equal(buf_str(got), LOGS(LOGA("c", STR("was", "b"))));
     rig_done(&r);
@@ -134,7 +123,7 @@ static void test_propagate(void **state)
         struct rig r = {0};
         struct outcome out;
         rig_make(&r, &processor_transform, "transform", SIGNAL_LOGS, 1, modes[i].yaml);
-        assert_int_equal(rig_offer(&r, batch_of(SIGNAL_LOGS, LOGS(LOG("a"))), &out),
+        assert_int_equal(rig_offer(&r, rig_batch(SIGNAL_LOGS, LOGS(LOG("a"))), &out),
                          VERDICT_REJECT);
         assert_int_equal(out.status, 14); /* UNAVAILABLE */
         assert_string_equal(out.message, modes[i].message);
@@ -151,7 +140,7 @@ static void test_unchanged(void **state)
     rig_make(&r, &processor_transform, "transform", SIGNAL_LOGS, 1,
              "log_statements: [{context: log, statements: ['set(severity_text, \"a\")', "
              "'delete_key(attributes, \"x\")', 'set(body, nil)']}]");
-    struct batch *b = batch_ref(batch_of(SIGNAL_LOGS, LOGS(LOG("a") "," LOG("a"))));
+    struct batch *b = batch_ref(rig_batch(SIGNAL_LOGS, LOGS(LOG("a") "," LOG("a"))));
     rig_offer(&r, b, NULL);
     assert_ptr_equal(r.sinks[0].taken[0]->segs[0], b->segs[0]);
     batch_unref(b);
@@ -207,7 +196,7 @@ static void test_config(void **state)
 static void *client(void *arg)
 {
     for (int i = 0; i < 300; i++)
-        assert_int_equal(rig_offer(arg, batch_of(SIGNAL_LOGS, LOGS(LOG("a") "," LOG("b"))), NULL),
+        assert_int_equal(rig_offer(arg, rig_batch(SIGNAL_LOGS, LOGS(LOG("a") "," LOG("b"))), NULL),
                          VERDICT_OK);
     return NULL;
 }

@@ -9,6 +9,7 @@
 #include "agent/base/cond.h"
 #include "agent/config/config.h"
 #include "agent/pipeline/host.h"
+#include "proto/json.h"
 
 /* A branch behind the component. It keeps what it took. */
 struct sink {
@@ -135,6 +136,32 @@ static inline void rig_make(struct rig *r, const struct component_type *type, co
         cond_init_monotonic(&r->sinks[i].offered);
         fanout_set(r->c->next[s], i, &r->sinks[i].base, NULL, 1u << i);
     }
+}
+
+/* A batch of OTLP/JSON, and one of the recorded requests that have every field ("traces", "metrics", "logs"). */
+static inline struct batch *rig_batch(enum signal s, const char *json)
+{
+    struct buf *wire = buf_new(0);
+    struct batch *b = NULL;
+    struct err e = {.text = ""};
+    if (json_read(schema_request(s), bytes_str(json), wire, &e) < 0)
+        fail_msg("%s", e.text);
+    assert_int_equal(batch_from_wire(s, wire, &b, &e), 0);
+    return b;
+}
+static inline struct batch *rig_all_fields(enum signal s)
+{
+    static uint8_t data[65536];
+    char path[512];
+    struct buf *wire = buf_new(0);
+    struct batch *b = NULL;
+    snprintf(path, sizeof(path), TEST_DATA "/golden/otlp/all-fields-%s.pb", signal_name(s));
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    assert_int_equal(buf_append(wire, data, fread(data, 1, sizeof(data), f)), 0);
+    fclose(f);
+    assert_int_equal(batch_from_wire(s, wire, &b, NULL), 0);
+    return b;
 }
 
 static inline void rig_done(struct rig *r)
