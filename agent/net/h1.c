@@ -17,7 +17,7 @@
 #include "agent/net/h1_layout.h"
 #include "agent/net/head.h"
 
-#define RUNS_PER_WAKE 16
+#define RUNS_PER_WAKE 4 /* between two looks at everything else */
 #define STALLED_NS (25 * NS_PER_MS)
 #define READ_STEP_BYTES (8u << 10)
 #define PEER_ENDED_NS (100 * NS_PER_MS)

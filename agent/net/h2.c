@@ -426,8 +426,9 @@ static nghttp2_session *make_session(struct h2_conn *h)
     nghttp2_option_set_no_http_messaging(
         o, 1); /* checked by us: a missing authority is answered, not reset */
     nghttp2_option_set_no_closed_streams(o, 1);
-    nghttp2_option_set_stream_reset_rate_limit(o, (uint64_t)reset_burst(h),
-                                               (uint64_t)reset_rate(h));
+    /* on_nuisance() comes first, and counts */
+    nghttp2_option_set_stream_reset_rate_limit(o, 2 * (uint64_t)reset_burst(h),
+                                               2 * (uint64_t)reset_rate(h));
     if (nghttp2_session_server_new2(&session, callbacks, h, o) != 0)
         session = NULL;
     nghttp2_option_del(o);

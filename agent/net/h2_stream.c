@@ -176,6 +176,7 @@ static ssize_t read_body(_unused_ nghttp2_session *session, _unused_ int32_t str
     struct h2_stream *s = source->ptr;
     size_t left = s->out->len - s->out_at, n = left < room ? left : room;
     memcpy(to, s->out->data + s->out_at, n);
+    s->moved_ns = clock_now_ns();
     s->out_at += n;
     if (n == left) {
         *flags |= NGHTTP2_DATA_FLAG_EOF;
@@ -212,6 +213,7 @@ static void h2_reply(struct http_exchange *x, struct reply *r)
 {
     struct h2_stream *s = stream_of(x);
     s->discard = true;
+    s->moved_ns = clock_now_ns();
     bool head_only = bytes_eq_str(x->method, "HEAD");
     if (r->body && r->body->len && !head_only)
         s->out = buf_ref(r->body);
@@ -433,19 +435,32 @@ static void note_opened(struct h2_conn *h, int32_t id)
     h->last_id = id;
 }
 
+/* When the peer has been waited for long enough: for the rest of its request, or to take the
+ * answer. UINT64_MAX while it is not waited for. */
+static uint64_t slow_at(const struct h2_stream *s, enum server_event *ret_why)
+{
+    const struct server_settings *limits = &s->h->c->limits;
+    const uint64_t stalls = s->moved_ns + timeout_ns(limits->read_timeout_ns),
+                   late = s->started_ns + (uint64_t)server_limits_get().request_timeout_ns;
+    *ret_why = CLOSED_WRITE_TIMEOUT;
+    if (s->replied || !s->started_ns)
+        return UINT64_MAX;
+    if (exchange_has_reply(&s->x))
+        return s->moved_ns + timeout_ns(limits->write_timeout_ns);
+    *ret_why = late < stalls ? CLOSED_REQUEST_TIMEOUT : CLOSED_READ_TIMEOUT;
+    return s->requested ? UINT64_MAX : late < stalls ? late : stalls;
+}
+
 uint64_t h2_reset_slow(struct h2_conn *h, uint64_t now)
 {
-    const uint64_t whole = (uint64_t)server_limits_get().request_timeout_ns,
-                   step = timeout_ns(h->c->limits.read_timeout_ns);
     uint64_t next = UINT64_MAX;
     for (struct h2_stream *s = h->streams; s; s = s->next) {
-        if (!s->started_ns || s->requested || s->discard)
-            continue;
-        const uint64_t stalls = s->moved_ns + step, late = s->started_ns + whole,
-                       at = stalls < late ? stalls : late;
+        enum server_event why;
+        const uint64_t at = slow_at(s, &why);
         if (now >= at) {
-            server_count(now >= late ? CLOSED_REQUEST_TIMEOUT : CLOSED_READ_TIMEOUT);
+            server_count(why);
             reset(s, NGHTTP2_CANCEL);
+            s->started_ns = 0;
         } else if (at < next) {
             next = at;
         }

@@ -115,7 +115,7 @@ class H2:
         self.s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.encoder, self.decoder = hpack.Encoder(), hpack.Decoder()
         self.decoder.max_header_list_size = 1 << 20
-        self.buffer, self.closed = b"", False
+        self.buffer, self.closed, self.kept = b"", False, []
         self.send(preface)
 
     def __enter__(self):
@@ -136,6 +136,8 @@ class H2:
     def next(self, limit=20.0):
         """(kind, flags, stream, payload); None when the connection ended or nothing came in time."""
         deadline = time.monotonic() + limit
+        if self.kept:
+            return self.kept.pop(0)
         while True:
             if len(self.buffer) >= 9:
                 n = int.from_bytes(self.buffer[:3], "big")
@@ -154,6 +156,32 @@ class H2:
                 chunk = b""
             self.closed = not chunk
             self.buffer += chunk
+
+    def upload(self, stream, data, limit=60.0):
+        """Sends a whole body, on the first stream of the connection, as far as the windows let it; stops when the stream is answered. The frames that
+        came meanwhile are given by next() afterwards."""
+        window, at, deadline, kept = {0: 65535, stream: 65535}, 0, time.monotonic() + limit, []
+        while at < len(data) and time.monotonic() < deadline:
+            n = min(window[0], window[stream], 16384, len(data) - at)
+            if n and not self.send(frame(DATA, END_STREAM if at + n == len(data) else 0, stream, data[at:at + n])):
+                break
+            at, window[0], window[stream] = at + n, window[0] - n, window[stream] - n
+            while at < len(data) and (f := self.next(0 if n else limit)) is not None:
+                n = n or 1
+                if f[0] == WINDOW_UPDATE and f[2] in window:
+                    window[f[2]] += int.from_bytes(f[3], "big")
+                elif f[0] == SETTINGS and not f[1] & ACK:
+                    values = dict(struct.unpack(">HI", f[3][i:i + 6]) for i in range(0, len(f[3]), 6))
+                    window[stream] += values.get(4, 65535) - 65535
+                    self.send(settings(ack=True))
+                else:
+                    kept.append(f)
+                    if f[2] == stream or f[0] == GOAWAY:
+                        at = len(data)
+            if not n:
+                break
+        self.kept = kept + self.kept
+        return at == len(data)
 
     def answers(self, until, limit=20.0):
         """Frames until one for which until(frame) is true (which is the last one), the end, or the limit."""
@@ -233,6 +261,8 @@ class Neighbour:
         self.done.set()
         self.thread.join(60)
         assert not self.thread.is_alive()
+
+    def figures(self):
         times = sorted(self.times)
         return {"requests": len(times), "p50_ms": 1000 * times[len(times) // 2], "p99_ms": 1000 * times[int(len(times) * 0.99)], "max_ms": 1000 * times[-1]}
 

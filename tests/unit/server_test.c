@@ -772,6 +772,7 @@ static void test_max_connections(void **state)
     buf_unref(r.got);
     assert_int_equal(server_counted(REFUSED_LIMIT), refused + 1);
     close(busy[0]);
+    assert_soon(server_connections() == 13);
     r = raw_exchange(listener_address(w.l), bytes_str(GOOD), NULL, 20000);
     assert_true(raw_has(r.got, "200 OK"));
     buf_unref(r.got);
