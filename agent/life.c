@@ -22,6 +22,8 @@
 #define HANG_GRACE_NS                                                                              \
     (2 * NS_PER_S) /* beyond the shutdown timeout, before a stop that hangs is given up */
 
+#define SAVE_NS (5 * NS_PER_S) /* a second signal leaves this for what is to be written */
+
 #define STOP_SIGNAL                                                                                \
     (SIGRTMIN + 1) /* the supervisor of motel run says stop; nobody sends it from outside */
 
@@ -347,16 +349,40 @@ static int next_signal(const sigset_t *set, uint64_t until_ns)
 struct stopping {
     uint64_t limit_ns;
     const struct run_link *link;
+    bool saves; /* what is not delivered can be written to a spill directory */
+    pthread_mutex_t lock;
+    struct graph *graph; /* while it is being stopped */
 };
+
+/* The next request to stop; 0 = the time is over. */
+static int next_stop(const struct stopping *s, uint64_t limit_ns)
+{
+    const sigset_t set = handled_signals(s->link);
+    int signal = SIGHUP;
+    while (signal == SIGHUP)
+        signal = next_signal(&set, limit_ns);
+    return signal;
+}
+
+/* No more deliveries; true when the process is to end at once all the same. */
+static bool hurry(struct stopping *s)
+{
+    const uint64_t limit_ns = clock_now_ns() + SAVE_NS;
+    log_warn(NULL, "Asked to stop again: what is not delivered is written to the spill directory.");
+    pthread_mutex_lock(&s->lock);
+    if (s->graph)
+        graph_hurry(s->graph);
+    pthread_mutex_unlock(&s->lock);
+    return next_stop(s, limit_ns < s->limit_ns ? limit_ns : s->limit_ns) != 0;
+}
 
 /* Ends the process when a stop is asked for again, or when it hangs. */
 static void *watch_stop(void *arg)
 {
-    const struct stopping *stopping = arg;
-    const sigset_t set = handled_signals(stopping->link);
-    int s = SIGHUP;
-    while (s == SIGHUP)
-        s = next_signal(&set, stopping->limit_ns);
+    struct stopping *stopping = arg;
+    int s = next_stop(stopping, stopping->limit_ns);
+    if (s && stopping->saves && !hurry(stopping))
+        s = 0;
     if (s)
         log_warn(NULL, "Stopped at once by a second signal; undelivered data is lost.");
     else
@@ -366,10 +392,14 @@ static void *watch_stop(void *arg)
 
 static int stop(struct life *life, int signal)
 {
-    static struct stopping stopping; /* read by a thread that lives as long as the process */
+    /* read by a thread that lives as long as the process */
+    static struct stopping stopping = {.lock = PTHREAD_MUTEX_INITIALIZER};
     pthread_t watcher;
     const uint64_t deadline = stop_deadline(&life->loaded);
-    stopping = (struct stopping){deadline + HANG_GRACE_NS, life->link};
+    stopping.limit_ns = deadline + HANG_GRACE_NS;
+    stopping.link = life->link;
+    stopping.saves = *life->loaded.motel.spill_directory != '\0';
+    stopping.graph = life->graph;
     if (pthread_create(&watcher, NULL, watch_stop, &stopping) == 0)
         pthread_detach(watcher);
     if (!life->link)
@@ -380,6 +410,9 @@ static int stop(struct life *life, int signal)
     log_info(NULL, "Starting shutdown...");
     host_set_stopping(life->host, true);
     graph_stop(life->graph, deadline);
+    pthread_mutex_lock(&stopping.lock);
+    stopping.graph = NULL;
+    pthread_mutex_unlock(&stopping.lock);
     reap_retired(life, true);
     summary_tell(life->host, life->loaded.service, &life->loaded.motel);
     if (life->link)

@@ -169,6 +169,11 @@ void graph_stop(struct graph *g, uint64_t deadline_ns)
     stop_extensions(g, deadline_ns);
 }
 
+void graph_hurry(struct graph *g)
+{
+    drain_queues(g, clock_now_ns());
+}
+
 /* ---- end ---- */
 
 static void free_node(struct node *n)

@@ -14,6 +14,8 @@ int graph_build(struct host *h, const struct service_settings *s, struct cfg_err
 int graph_start(struct graph *g, struct err *reterr);
 /* Not ready, receivers, processors and connectors in flow order, exporters, extensions. */
 void graph_stop(struct graph *g, uint64_t deadline_ns);
+/* Another thread is in graph_stop(): no more time for deliveries; what is left goes to the disk where there is a place for it. */
+void graph_hurry(struct graph *g);
 struct graph *graph_free(struct graph *g); /* NULL ok; stopped before */
 const void *graph_extension(struct graph *g, const char *id, enum capability kind); /* NULL = none */
 

@@ -24,22 +24,23 @@ struct backend {
     unsigned calls, inside;
     uint32_t numbers[RECORDS_MAX]; /* of the records taken, in the order they came */
     size_t n;
-    uint32_t largest; /* records in one call */
-    size_t largest_bytes;
+    uint32_t sizes[64]; /* records of each call, in order */
+    size_t bytes[64];
 };
 
-/* The numbers in "n000123", appended to `ret`. */
+/* The numbers in "#000123#" of all records, appended to `ret`. */
 static inline size_t numbers_of(const struct batch *b, uint32_t *ret, size_t max)
 {
-    struct buf *all = batch_flatten(b);
     size_t n = 0;
-    for (size_t i = 0; i + 8 <= all->len && n < max; i++) {
-        char text[8] = "";
-        memcpy(text, all->data + i + 1, 6);
-        if (all->data[i] == '#' && all->data[i + 7] == '#' && strspn(text, "0123456789") == 6)
-            ret[n++] = (uint32_t)strtoul(text, NULL, 10);
+    for (unsigned k = 0; k < b->nsegs; k++) {
+        const struct buf *seg = b->segs[k];
+        for (size_t i = 0; i + 8 <= seg->len && n < max; i++) {
+            char text[8] = "";
+            memcpy(text, seg->data + i + 1, 6);
+            if (seg->data[i] == '#' && seg->data[i + 7] == '#' && strspn(text, "0123456789") == 6)
+                ret[n++] = (uint32_t)strtoul(text, NULL, 10);
+        }
     }
-    buf_unref(all);
     return n;
 }
 
@@ -51,6 +52,10 @@ static inline enum verdict backend_send(struct component *c, const struct batch 
     const size_t n = numbers_of(b, numbers, ARRAY_SIZE(numbers));
     (void)deadline_ns;
     pthread_mutex_lock(&s->lock);
+    if (s->calls < ARRAY_SIZE(s->sizes)) {
+        s->sizes[s->calls] = b->records;
+        s->bytes[s->calls] = b->bytes;
+    }
     s->calls++;
     s->inside++;
     pthread_cond_broadcast(&s->changed);
@@ -63,8 +68,6 @@ static inline enum verdict backend_send(struct component *c, const struct batch 
             v = s->poisoned;
     for (size_t i = 0; i < n && v == VERDICT_OK && s->n < RECORDS_MAX; i++)
         s->numbers[s->n++] = numbers[i];
-    s->largest = v == VERDICT_OK && b->records > s->largest ? b->records : s->largest;
-    s->largest_bytes = b->bytes > s->largest_bytes ? b->bytes : s->largest_bytes;
     *out = (struct outcome){.message = "told so"};
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
@@ -193,6 +196,17 @@ static inline void disk_rig_stop(struct disk_rig *d, unsigned ms)
 {
     queue_stop(d->queue, clock_now_ns() + ms * NS_PER_MS);
     d->queue = queue_free(d->queue);
+}
+
+/* Requests in the file of the queue, which is not open. */
+static inline size_t disk_rig_stored(struct disk_rig *d)
+{
+    struct err e;
+    if (store_open(d->rig.host, &d->rig.settings, "exporter_backend_x_logs", &d->rig.store, &e) < 0)
+        fail_msg("%s", e.text);
+    const size_t n = rig_list(d->rig.store)->n;
+    d->rig.store = store_close(d->rig.store);
+    return n;
 }
 
 static inline void disk_rig_done(struct disk_rig *d)
