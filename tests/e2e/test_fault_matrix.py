@@ -46,7 +46,7 @@ REACTION = {
     "slow": (KEPT_TRYING, KEPT_TRYING),     # slower than `timeout` allows
 }
 
-Fate = collections.namedtuple("Fate", "accepted refused arrived rejected dropped")
+Fate = collections.namedtuple("Fate", "accepted refused arrived rejected dropped kept", defaults=(0,))       # spans; kept: on disk after the stop
 # By reaction and moment. 130 are sent at the start (the fault is there first), 140 in the middle, 130 at the stop (nothing comes after).
 FATES = {
     (KEPT_TRYING, "start"): Fate(130, 0, 130, 0, 0),
@@ -68,6 +68,7 @@ DIRECT_STATUS = {
 
 CONFIG = """
 motel: {{shutdown_timeout: 3s, summary: summary.json}}
+extensions: {extensions}
 receivers: {{otlp: {{protocols: {{http: {{endpoint: "127.0.0.1:{port}"}}}}}}}}
 processors: {{batch: {{timeout: 0s}}}}
 exporters:
@@ -79,6 +80,7 @@ exporters:
     retry_on_failure: {retry}
 service:
   telemetry: {{logs: {{sampling: {{enabled: false}}}}, metrics: {{readers: [{{pull: {{exporter: {{prometheus: {{host: 127.0.0.1, port: {page}}}}}}}}}]}}}}
+  extensions: {used}
   pipelines: {{traces: {{receivers: [otlp], processors: [{processors}], exporters: [{exporter}]}}}}
 """
 RETRY = "{initial_interval: 100ms, max_interval: 100ms, max_elapsed_time: 0}"
@@ -89,8 +91,11 @@ VARIANTS = {
     "direct": Variant("{enabled: false}", "{enabled: false}", ""),
     "waiting": Variant("{wait_for_result: true}", "{enabled: false}", ""),
     "batch, direct": Variant("{enabled: false}", "{enabled: false}", "batch"),
+    "disk": Variant("{num_consumers: 1, storage: file_storage}", RETRY, ""),
+    "batch, disk": Variant("{num_consumers: 1, storage: file_storage}", RETRY, "batch"),
     "batch, full": Variant("{num_consumers: 1, queue_size: 1}", RETRY, "batch"),
 }
+ON_DISK = ("disk", "batch, disk")
 TOLD = ("direct", "waiting")        # the client has the backend's answer
 Case = collections.namedtuple("Case", "variant fault exporter moment")
 CASES = [Case("queue", f, e, m) for f in FAULTS for e in EXPORTERS for m in MOMENTS]
@@ -101,11 +106,17 @@ CASES += [Case("batch, direct", f, "otlp_http", m) for f in ("refuses", "resets"
 CASES += [Case("batch, full", f, "otlp_http", m) for f in ("refuses", "400", "503") for m in ("middle", "shutdown")]
 
 
+CASES += [Case("disk", f, e, m) for f in FAULTS for e in EXPORTERS for m in ("middle", "shutdown")]
+CASES += [Case("batch, disk", f, "otlp_http", m) for f in ("refuses", "400", "503", "partial") for m in ("middle", "shutdown")]
+
+
 def reaction(case):
     return REACTION[case.fault][EXPORTERS.index(case.exporter)]
 
 
 def expected(case):
+    if case.variant in ON_DISK and reaction(case) == KEPT_TRYING and case.moment == "shutdown":
+        return Fate(130, 0, 10, 0, 0, 120)
     if case.variant not in TOLD:
         return FATES[reaction(case), case.moment]
     status = DIRECT_STATUS[case.fault][EXPORTERS.index(case.exporter)]
@@ -128,15 +139,22 @@ class Run:
     """One case: motel, its backend, a client that counts."""
 
     def __init__(self, case, folder):
-        self.case, self.next = case, 0
+        self.case, self.next, self.kept = case, 0, set()
         self.accepted, self.refused, self.statuses, self.told = set(), set(), [], 0     # told: spans of all answers but 200
         self.port, self.page_port, backend = ports(3)
         self.backend = BACKENDS[case.exporter](backend)
-        v = VARIANTS[case.variant]
         self.backend.make(case.fault if case.moment == "start" else None)
-        self.program = Program(MOTEL, folder, CONFIG.format(port=self.port, page=self.page_port, backend=backend, exporter=case.exporter, **v._asdict(),
-                                                         timeout="2s" if case.fault in ("hangs", "stalls", "slow") else "20s"),
-                               wait_ports=[self.port, self.page_port])
+        self.folder = folder
+        self.program = self.start()
+
+    def start(self):
+        case = self.case
+        disk = case.variant in ON_DISK
+        text = CONFIG.format(port=self.port, page=self.page_port, backend=self.backend.port, exporter=case.exporter, used="[file_storage]" if disk else "[]",
+                             extensions=f"{{file_storage: {{directory: {self.folder}/queue, create_directory: true}}}}" if disk else "{}",
+                             timeout="2s" if case.fault in ("hangs", "stalls", "slow") else "20s",
+                             **VARIANTS[case.variant]._asdict())
+        return Program(MOTEL, self.folder, text, wait_ports=[self.port, self.page_port])
 
     def post_one(self, numbers):
         """One request; whether it was answered with 200."""
@@ -202,7 +220,18 @@ class Run:
             self.summary = json.load(f)
         self.log = self.program.stderr
         assert not any(w in self.log for w in SANITIZER_WORDS), self.log[-6000:]
+        self.taken = list(self.backend.taken)
+        if self.case.variant in ON_DISK:
+            self.play_the_rest()
         return self
+
+    def play_the_rest(self):
+        """Another start finds what was kept, and a backend that is well."""
+        self.backend.make(None)
+        self.program = self.start()
+        wait_until(lambda: len(set(self.backend.taken)) == len(self.accepted) - expected(self.case).rejected, what="all that was kept at the backend")
+        assert self.program.stop(signal.SIGTERM, limit=60) == 0
+        self.kept = set(self.backend.taken) - set(self.taken)
 
     def end(self):
         self.program.kill()
@@ -219,7 +248,7 @@ class Run:
 
     def fate(self):
         row, held = self.exporter_row(), sum(p["dropped"] for p in self.summary["processors"])
-        return Fate(len(self.accepted), len(self.refused), len(set(self.backend.taken)), row["rejected"], row["dropped"] + held)
+        return Fate(len(self.accepted), len(self.refused), len(set(self.taken)), row["rejected"], row["dropped"] + held, len(self.kept))
 
 
 def run(case, folder):
@@ -270,15 +299,15 @@ def check_clients(r):
 
 def check_sums(r):
     """Nothing is acknowledged and then forgotten, and nobody counts what did not happen."""
-    fate, row, taken = r.fate(), r.exporter_row(), set(r.backend.taken)
+    fate, row, taken = r.fate(), r.exporter_row(), set(r.taken)
     lost = r.accepted - taken
     if r.case.variant in TOLD and r.case.fault != "partial":
         assert not lost and not r.refused & taken
         assert row["returned"] == r.told - fate.rejected
     else:
-        assert len(lost) == fate.rejected + fate.dropped
-        assert fate.accepted == fate.arrived + fate.rejected + fate.dropped
-    assert row["in"] == row["sent"] + row["rejected"] + row["dropped"]
+        assert len(lost) == fate.rejected + fate.dropped + fate.kept and r.kept <= lost
+        assert fate.accepted == fate.arrived + fate.rejected + fate.dropped + fate.kept
+    assert row["in"] == row["sent"] + row["rejected"] + row["dropped"] + row.get("kept", 0) and row.get("kept", 0) == fate.kept
     assert row["sent"] == fate.arrived and r.summary["run"]["lost"] == fate.rejected + fate.dropped
     assert taken <= r.accepted
 
@@ -317,6 +346,8 @@ BACKEND_DOES = {
 
 
 def in_words(sent, fate):
+    if fate.kept:
+        return "stays on disk, is sent after the next start"
     if fate.arrived == sent:
         return "all arrives, after new attempts"
     return "what it left out is counted as rejected" if fate.arrived == sent - 2 else "rejected" if fate.rejected else "dropped when the time is over"
@@ -326,11 +357,11 @@ def show():
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         done = dict(zip(CASES, pool.map(lambda c: run(c, os.path.join(folder, name(c))), CASES)))
     wrong = [(c, r.fate()) for c, r in done.items() if r.fate() != expected(c)]
-    print("| The backend … | and is well again later | until the stop | without a queue the client gets (`otlp_http`, `otlp_grpc`) |\n| --- | --- | --- | --- |")
+    print("| The backend … | and is well again later | until the stop | until the stop, queue on disk | without a queue the client gets (`otlp_http`, `otlp_grpc`) |\n| --- | --- | --- | --- | --- |")
     for fault, what in BACKEND_DOES.items():
         cells = [what]
-        for moment in ("middle", "shutdown"):
-            words = [in_words(done[c].next, done[c].fate()) for c in (Case("queue", fault, e, moment) for e in EXPORTERS)]
+        for variant, moment in (("queue", "middle"), ("queue", "shutdown"), ("disk", "shutdown")):
+            words = [in_words(done[c].next, done[c].fate()) for c in (Case(variant, fault, e, moment) for e in EXPORTERS)]
             cells.append(words[0] if words[0] == words[1] else f"`otlp_http`: {words[0]}; `otlp_grpc`: {words[1]}")
         cells.append(", ".join(str(done[Case("direct", fault, e, "middle")].statuses[2]) for e in EXPORTERS))
         print("| " + " | ".join(cells) + " |")
