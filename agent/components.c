@@ -9,7 +9,7 @@ extern const struct component_type receiver_otlp;
 extern const struct component_type receiver_prometheus;
 /* processors */
 extern const struct component_type processor_attributes, processor_batch, processor_filter,
-    processor_gym, processor_resource, processor_transform;
+    processor_gym, processor_memory_limiter, processor_resource, processor_transform;
 /* connectors */
 extern const struct component_type connector_forward, connector_span_metrics;
 /* exporters */
@@ -37,6 +37,7 @@ const struct component_type *const component_types[] = {
     &processor_batch,
     &processor_filter,
     &processor_gym,
+    &processor_memory_limiter,
     &processor_resource,
     &processor_transform,
     /* connectors */

@@ -73,6 +73,7 @@ static int apply(struct life *life, const struct loaded *l, struct graph *g, str
 {
     const struct telemetry_settings *t = &l->service->telemetry;
     secrets_enable(l->motel.redact);
+    memory_limit_to(l->motel.memory_limit_bytes);
     int r = log_configure(&t->logs, reterr);
     if (r < 0) {
         err_prefix(reterr, "service::telemetry::logs::output_paths: ");

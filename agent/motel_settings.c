@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include "agent/base/cgroup.h"
 #include "agent/config/tree.h"
 #include "agent/pipeline/settings.h"
 
 #define VARIABLE_PREFIX "MOTEL_"
+#define MEMORY_LIMIT_MIN (8 << 20) /* less than the program itself needs */
 
 const struct cfg_field motel_fields[] = {
     {.key = "redact",
@@ -32,6 +35,13 @@ const struct cfg_field motel_fields[] = {
      CFG_AT(struct motel_settings, spill_directory),
      .help = "Directory where full sending queues go on, and where what a stop could not deliver "
              "waits for the next start. It is created. Without it full queues refuse data."},
+    {.key = "memory_limit",
+     .kind = BIND_STRING,
+     CFG_AT(struct motel_settings, memory_limit_text),
+     .any_scalar = true,
+     .help = "Most memory that the process may use, in MiB or with a unit (512MiB, 1GiB) or as a "
+             "share of the machine or container (25%); from 80 % of it on new data is refused. "
+             "none = no limit. Without it 80 % of the container's limit, if there is one."},
     {.key = "summary",
      .kind = BIND_STRING,
      CFG_AT(struct motel_settings, summary),
@@ -201,6 +211,48 @@ static void put_variable(struct merge *m, const char *entry)
         warn_unknown(m, name);
 }
 
+/* "64", "64MiB", "1.5 GiB", "25%", "none". False when it is something else or nothing. */
+static bool parse_memory(const char *text, int64_t *ret_bytes)
+{
+    static const struct {
+        const char *name;
+        double bytes;
+    } units[] = {{"", 1 << 20}, {"m", 1 << 20},   {"mb", 1e6},   {"mib", 1 << 20},
+                 {"k", 1024},   {"kb", 1e3},      {"kib", 1024}, {"g", 1 << 30},
+                 {"gb", 1e9},   {"gib", 1 << 30}, {"b", 1},      {"%", 0}};
+    char *unit = NULL;
+    *ret_bytes = 0;
+    if (strcmp(text, "none") == 0)
+        return true;
+    const double n = *text >= '0' && *text <= '9' ? strtod(text, &unit) : -1;
+    if (n <= 0 || n > 1e12)
+        return false;
+    while (*unit == ' ')
+        unit++;
+    for (unsigned i = 0; i < ARRAY_SIZE(units); i++)
+        if (strcasecmp(unit, units[i].name) == 0) {
+            const double of = units[i].bytes > 0 ? units[i].bytes : (double)machine_memory() / 100;
+            *ret_bytes = (int64_t)(n * of);
+            return n * of >= MEMORY_LIMIT_MIN && n * of < 1e18;
+        }
+    return false;
+}
+
+static int bind_memory_limit(const struct cfg_value *map, struct cfg_errors *errs,
+                             struct motel_settings *ret)
+{
+    const struct cfg_value *v = cfg_get(map, "memory_limit");
+    ret->memory_limit_bytes = -1;
+    if (!ret->memory_limit_text || !*ret->memory_limit_text ||
+        parse_memory(ret->memory_limit_text, &ret->memory_limit_bytes))
+        return 0;
+    cfg_error(errs, v ? v->pos : (struct cfg_pos){0}, "motel::memory_limit",
+              "expected a size such as 64 (MiB), 512MiB, 1GiB or 25%%, of 8 MiB or more, or none, "
+              "got \"%s\"",
+              ret->memory_limit_text);
+    return -EINVAL;
+}
+
 int motel_settings_bind(struct config *c, const struct cfg_value *section, char *const *environment,
                         const struct motel_flag *flags, size_t nflags, struct cfg_errors *errs,
                         struct motel_settings *ret)
@@ -229,5 +281,7 @@ int motel_settings_bind(struct config *c, const struct cfg_value *section, char 
     const struct cfg_value *mode = cfg_get(m.map, "file_mode");
     if (!mode || mode->type == CFG_NULL)
         ret->file_mode = -1;
+    if (bind_memory_limit(m.map, errs, ret) < 0)
+        r = -EINVAL;
     return r;
 }

@@ -223,7 +223,7 @@ static int by_key(const void *a, const void *b)
 
 OTTL_FN(to_key_value_string)
 {
-    _cleanup_buf_ struct buf *out = buf_new(0);
+    _cleanup_buf_ struct buf *out = ottl_fn_buf(env);
     struct bytes pair = ottl_fn_literal(c, 2, " ");
     struct ottl_value v;
     if (!out)

@@ -41,7 +41,7 @@ static int two_strings(const struct ottl_call *c, struct ottl_env *env, struct b
 
 OTTL_FN(concat)
 {
-    _cleanup_buf_ struct buf *out = buf_new(0);
+    _cleanup_buf_ struct buf *out = ottl_fn_buf(env);
     struct bytes delimiter = {0};
     struct ottl_list *l = NULL;
     if (!out)
@@ -216,7 +216,7 @@ OTTL_FN(trim)
 static int convert_case(const struct ottl_call *c, struct ottl_env *env,
                         int (*put)(struct bytes, struct buf *), struct ottl_value *ret)
 {
-    _cleanup_buf_ struct buf *out = buf_new(0);
+    _cleanup_buf_ struct buf *out = ottl_fn_buf(env);
     struct bytes s = {0};
     if (!out)
         return -ENOMEM;

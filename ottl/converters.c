@@ -4,7 +4,7 @@
 
 OTTL_FN(format)
 {
-    _cleanup_buf_ struct buf *out = buf_new(0);
+    _cleanup_buf_ struct buf *out = ottl_fn_buf(env);
     struct ottl_list *args = NULL;
     if (!out)
         return -ENOMEM;

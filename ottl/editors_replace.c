@@ -98,7 +98,7 @@ static int read_replacement(const struct ottl_call *c, unsigned i, struct ottl_e
 static int put_match(void *ctx, const struct regex_found *m, struct buf *out)
 {
     const struct replacement *rp = ctx;
-    _cleanup_buf_ struct buf *expanded = buf_new(0);
+    _cleanup_buf_ struct buf *expanded = ottl_fn_buf(rp->env);
     struct bytes text;
     if (!expanded)
         return -ENOMEM;
@@ -115,7 +115,7 @@ static int replace_text(const struct regex *re, struct replacement *rp, struct b
     *ret_matched = regex_match(re, text);
     if (!*ret_matched)
         return 0;
-    _cleanup_buf_ struct buf *out = buf_new(0);
+    _cleanup_buf_ struct buf *out = ottl_fn_buf(rp->env);
     if (!out)
         return -ENOMEM;
     int r = rp->function ? regex_replace(re, text, put_match, rp, out)

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "ottl/expr.h"
+#include "ottl/item.h"
 
 /* ---- keys of a converter's result ---- */
 
@@ -210,6 +211,20 @@ int ottl_truth_eval(const struct ottl_truth *t, struct ottl_env *env, bool *ret)
     return -EINVAL;
 }
 
+/* Memory that the limit of a visit refused is a mistake of the statement or its data, which will
+ * not pass when it is tried again. */
+static int judge(const struct ottl_env *env, int r)
+{
+    if (r != -ENOMEM && r != -EMSGSIZE)
+        return r;
+    bool refused = r == -EMSGSIZE || arena_refused(env->arena);
+    for (int c = 0; c < OTTL_CONTEXT_COUNT; c++)
+        refused = refused || (env->items[c] && arena_refused(env->items[c]->mem->arena));
+    return refused ? err_set(env->err, -EINVAL,
+                             "the values made for one record take more memory than is allowed")
+                   : -ENOMEM;
+}
+
 int ottl_statement_run(const struct ottl_statement *s, struct ottl_env *env, bool *ret_ran)
 {
     const struct ottl_program *p = &s->program;
@@ -218,10 +233,12 @@ int ottl_statement_run(const struct ottl_statement *s, struct ottl_env *env, boo
     int r = p->condition ? ottl_truth_eval(p->condition, env, &holds) : 0;
     if (ret_ran)
         *ret_ran = r == 0 && holds;
-    return r < 0 || !holds ? r : eval_call(p->editor, env, &nothing);
+    if (r == 0 && holds)
+        r = eval_call(p->editor, env, &nothing);
+    return judge(env, r);
 }
 
 int ottl_condition_eval(const struct ottl_condition *c, struct ottl_env *env, bool *ret)
 {
-    return ottl_truth_eval(c->program.condition, env, ret);
+    return judge(env, ottl_truth_eval(c->program.condition, env, ret));
 }

@@ -52,6 +52,12 @@ bool ottl_fn_literal_bool(const struct ottl_call *c, unsigned i, bool def)
 
 /* ---- results ---- */
 
+struct buf *ottl_fn_buf(const struct ottl_env *env)
+{
+    const size_t room = arena_room(env->arena);
+    return buf_new(room == SIZE_MAX ? 0 : room ? room : 1);
+}
+
 int ottl_fn_text(struct ottl_env *env, const struct buf *b, struct ottl_value *ret)
 {
     char *p = arena_strndup(env->arena, b->len ? (const char *)b->data : "", b->len);

@@ -31,6 +31,8 @@ static inline struct bytes ottl_trim_space(struct bytes s)
 
 /* ---- results ---- */
 
+/* An empty buffer for a result, which may grow to what the evaluation may still use: then -EMSGSIZE. NULL when out of memory. */
+struct buf *ottl_fn_buf(const struct ottl_env *env);
 /* The text of `b` as a string in the arena of the evaluation. 0 or -ENOMEM. */
 int ottl_fn_text(struct ottl_env *env, const struct buf *b, struct ottl_value *ret);
 struct ottl_value ottl_map_value(struct ottl_map *m);

@@ -18,6 +18,9 @@
 #define ADDED_PER_METRIC 16 /* metrics that editors may add to a scope for each it has */
 #define ADDED_MIN 10000
 
+#define VISIT_MIN_BYTES ((size_t)8 << 20)
+#define VISIT_MAX_BYTES ((size_t)128 << 20)
+
 enum { REQUEST, ENTRY, SCOPE_ENTRY, LEVELS };
 
 /* One message of the three levels. */
@@ -49,11 +52,30 @@ enum fate { KEPT, CHANGED, GONE };
 
 /* ---- visits ---- */
 
+/* What the values made for one item may take: a share of what the process may use. */
+static size_t visit_bytes(void)
+{
+    const size_t share = mem_limit() / 4;
+    return share < VISIT_MIN_BYTES   ? VISIT_MIN_BYTES
+           : share < VISIT_MAX_BYTES ? share
+                                     : VISIT_MAX_BYTES;
+}
+
+/* For statements only: what they did is put together whatever that takes. */
+static void limit_memory(struct walk *w, size_t bytes)
+{
+    arena_set_limit(w->visits, bytes);
+    arena_set_limit(w->records, bytes);
+    arena_set_limit(w->heads, bytes);
+}
+
 /* 0; *ret_drop; -EINVAL or -ENOMEM. */
 static int visit(struct walk *w, bool *ret_drop)
 {
     w->env.cache[w->w->context] = NULL;
+    limit_memory(w, visit_bytes());
     enum ottl_visit v = w->w->visit(w->w->ctx, &w->env);
+    limit_memory(w, 0);
     arena_reset(w->visits);
     *ret_drop = v == OTTL_DROP;
     return v == OTTL_STOP ? -EINVAL : v == OTTL_NO_MEMORY ? -ENOMEM : 0;

@@ -16,6 +16,8 @@ struct block {
 struct arena {
     struct block *head;
     size_t used, block_bytes;
+    size_t held, limit; /* limit 0 = none */
+    bool refused;
 };
 
 struct arena *arena_new(size_t block_bytes)
@@ -49,13 +51,36 @@ void arena_reset(struct arena *a)
     if (a->head) {
         free_blocks(a->head->next);
         a->head->next = NULL;
+        a->held = a->head->size;
     }
     a->used = 0;
+    a->refused = false;
+}
+
+void arena_set_limit(struct arena *a, size_t bytes)
+{
+    a->limit = bytes;
+}
+
+size_t arena_room(const struct arena *a)
+{
+    if (!a->limit)
+        return SIZE_MAX;
+    return a->held < a->limit ? a->limit - a->held : 0;
+}
+
+bool arena_refused(const struct arena *a)
+{
+    return a->refused;
 }
 
 static int add_block(struct arena *a, size_t n)
 {
     size_t size = n > a->block_bytes ? n : a->block_bytes;
+    if (size > arena_room(a)) {
+        a->refused = true;
+        return -1;
+    }
     struct block *b = malloc(sizeof(*b) + size);
     if (!b)
         return -1;
@@ -63,6 +88,7 @@ static int add_block(struct arena *a, size_t n)
     b->next = a->head;
     b->size = size;
     a->head = b;
+    a->held += size;
     a->used = 0;
     return 0;
 }

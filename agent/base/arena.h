@@ -2,6 +2,7 @@
 #ifndef MOTEL_BASE_ARENA_H
 #define MOTEL_BASE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "agent/base/cleanup.h"
@@ -16,6 +17,12 @@ void *arena_calloc(struct arena *a, size_t n); /* cleared */
 char *arena_strdup(struct arena *a, const char *s);
 char *arena_strndup(struct arena *a, const char *s, size_t n); /* adds a NUL; copies exactly n bytes */
 char *arena_printf(struct arena *a, const char *fmt, ...) _printf_(2, 3);
+/* From now on arena_alloc() gives NULL rather than let the blocks grow beyond `bytes` in all; 0 = no limit, as at the beginning. */
+void arena_set_limit(struct arena *a, size_t bytes);
+/* What can still be had at the limit, roughly; SIZE_MAX without one. */
+size_t arena_room(const struct arena *a);
+/* Whether the limit refused anything since the last arena_reset(). */
+bool arena_refused(const struct arena *a);
 void arena_reset(struct arena *a); /* forgets all allocations, keeps one block */
 
 #endif

@@ -2,49 +2,7 @@
 
 #include <errno.h>
 
-#define DROP_MIN_BYTES ((size_t)4 << 20) /* a smaller peak is not worth giving memory back */
-
-static atomic_size_t live_bytes;
-static atomic_size_t peak_bytes;   /* since the last drop; a hint, so races do not matter */
-static atomic_size_t higher_bytes; /* the highest of the peaks before */
-static void (*_Atomic on_drop)(void);
-
-size_t mem_used(void)
-{
-    return atomic_load_explicit(&live_bytes, memory_order_relaxed);
-}
-
-size_t mem_peak(void)
-{
-    const size_t before = atomic_load(&higher_bytes), now = atomic_load(&peak_bytes);
-    return before > now ? before : now;
-}
-
-void mem_on_drop(void (*notify)(void))
-{
-    atomic_store(&on_drop, notify);
-}
-
-void mem_charge(size_t bytes)
-{
-    size_t now = atomic_fetch_add_explicit(&live_bytes, bytes, memory_order_relaxed) + bytes;
-    if (now > atomic_load_explicit(&peak_bytes, memory_order_relaxed))
-        atomic_store_explicit(&peak_bytes, now, memory_order_relaxed);
-}
-
-void mem_release(size_t bytes)
-{
-    size_t now = atomic_fetch_sub_explicit(&live_bytes, bytes, memory_order_relaxed) - bytes;
-    size_t peak = atomic_load_explicit(&peak_bytes, memory_order_relaxed);
-    if (peak < DROP_MIN_BYTES || now >= peak / 4 ||
-        !atomic_compare_exchange_strong(&peak_bytes, &peak, now))
-        return;
-    if (peak > atomic_load(&higher_bytes))
-        atomic_store(&higher_bytes, peak);
-    void (*notify)(void) = atomic_load(&on_drop);
-    if (notify)
-        notify();
-}
+#define COST_BYTES (sizeof(struct buf) + 32) /* with what the allocator adds to two blocks */
 
 struct buf *buf_new(size_t max)
 {
@@ -53,6 +11,7 @@ struct buf *buf_new(size_t max)
         return NULL;
     atomic_init(&b->refs, 1);
     b->max = max ? max : SIZE_MAX / 2;
+    mem_charge(COST_BYTES);
     return b;
 }
 
@@ -65,22 +24,44 @@ struct buf *buf_ref(struct buf *b)
 struct buf *buf_unref(struct buf *b)
 {
     if (b && atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) == 1) {
-        mem_release(b->cap);
+        mem_release(b->cap + COST_BYTES);
         free(b->data);
         free(b);
     }
     return NULL;
 }
 
+void buf_bound(struct buf *b, size_t memory_limit)
+{
+    b->memory_limit = memory_limit;
+}
+
+/* Charged before it is allocated, so that threads that grow at the same time see each other. */
+static int grow(struct buf *b, size_t cap)
+{
+    const size_t more = cap - b->cap;
+    if (!b->memory_limit)
+        mem_charge(more);
+    else if (!mem_try_charge(b->memory_limit, more))
+        return -ENOMEM;
+    uint8_t *data = realloc(b->data, cap);
+    if (!data) {
+        mem_release(more);
+        return -ENOMEM;
+    }
+    b->data = data;
+    b->cap = cap;
+    return 0;
+}
+
 static int set_capacity(struct buf *b, size_t cap)
 {
+    if (cap > b->cap)
+        return grow(b, cap);
     uint8_t *data = realloc(b->data, cap);
     if (!data)
         return -ENOMEM;
-    if (cap > b->cap)
-        mem_charge(cap - b->cap);
-    else
-        mem_release(b->cap - cap);
+    mem_release(b->cap - cap);
     b->data = data;
     b->cap = cap;
     return 0;

@@ -11,15 +11,20 @@
 
 #include "agent/base/bytes.h"
 #include "agent/base/cleanup.h"
+#include "agent/base/mem.h"
 
 struct buf {
     atomic_uint refs; /* the fields are for reading; change them through the functions only */
     size_t len, cap, max;
+    size_t memory_limit; /* buf_bound() */
     uint8_t *data; /* NULL while cap is 0 */
 };
 
 /* A new empty buffer that may grow to `max` bytes (0: no limit); NULL when out of memory. */
 struct buf *buf_new(size_t max);
+/* From now on it grows only while mem_room(memory_limit) has room for that; else growing fails with -ENOMEM. For what comes from outside.
+ * MEM_NO_LIMIT: the limit of the process alone counts; 0: none, as at the beginning. */
+void buf_bound(struct buf *b, size_t memory_limit);
 struct buf *buf_ref(struct buf *b);
 /* NULL ok; returns NULL. */
 struct buf *buf_unref(struct buf *b);
@@ -46,16 +51,5 @@ static inline struct bytes buf_bytes(const struct buf *b) { return bytes_of(b->d
 /* After buf_reserve(b, n): where to write, and how much was written. */
 static inline uint8_t *buf_tail(struct buf *b) { return b->data + b->len; }
 static inline void buf_commit(struct buf *b, size_t n) { b->len += n; }
-
-/* Live bytes of all buffers and of what else was charged. */
-size_t mem_used(void);
-/* The most that mem_used() ever was. */
-size_t mem_peak(void);
-/* Charges memory that is not in a buffer (JSON trees, connections, arenas); every charge is released later. */
-void mem_charge(size_t bytes);
-void mem_release(size_t bytes);
-/* `notify` is called, on the thread that released, when a peak of 4 MiB or more has shrunk to less than a quarter: a good time to give
- * free memory back to the system. It must be quick. NULL = none. */
-void mem_on_drop(void (*notify)(void));
 
 #endif

@@ -40,6 +40,8 @@ static struct buf *release_body(struct http_exchange *x)
 {
     atomic_fetch_sub(&receiving, x->receiving);
     x->receiving = 0;
+    if (x->body)
+        buf_bound(x->body, 0);
     return TAKE_PTR(x->body);
 }
 
@@ -175,6 +177,26 @@ void exchange_too_large(struct http_exchange *x)
     in_callback = outer;
 }
 
+static void no_room(struct http_exchange *x)
+{
+    struct http_exchange *outer = enter(x);
+    drop_body(x);
+    x->handed = true;
+    if (has_service(x) && x->service->svc.no_room)
+        x->service->svc.no_room(x->service->svc.ctx, x);
+    else
+        reply_unavailable(x, "too much is being received");
+    in_callback = outer;
+}
+
+bool exchange_body_announced(struct http_exchange *x)
+{
+    if (!x->memory_limit || mem_room(x->memory_limit, (size_t)x->announced))
+        return true;
+    no_room(x);
+    return false;
+}
+
 /* Room for `len` more bytes, and for some of those that are announced. */
 static int make_room(struct http_exchange *x, size_t len)
 {
@@ -198,6 +220,7 @@ static int append(struct http_exchange *x, const void *data, size_t len)
 {
     if (!x->body && !(x->body = buf_new(x->limit ? x->limit : 1)))
         return -ENOMEM;
+    buf_bound(x->body, x->memory_limit);
     if (len > x->limit - x->body->len)
         return -EMSGSIZE;
     int r = make_room(x, len);
@@ -210,11 +233,7 @@ bool exchange_body_append(struct http_exchange *x, const void *data, size_t len)
     if (r == -EMSGSIZE) {
         exchange_too_large(x);
     } else if (r < 0) {
-        struct http_exchange *outer = enter(x);
-        drop_body(x);
-        x->handed = true;
-        reply_unavailable(x, "too much is being received");
-        in_callback = outer;
+        no_room(x);
     }
     return r == 0;
 }
@@ -386,6 +405,11 @@ uint64_t http_announced(const struct http_exchange *x)
 struct buf *http_take_body(struct http_exchange *x)
 {
     return release_body(x);
+}
+
+void http_bound_memory(struct http_exchange *x, size_t limit)
+{
+    x->memory_limit = limit;
 }
 
 void *http_user(const struct http_exchange *x)

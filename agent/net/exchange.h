@@ -44,6 +44,7 @@ struct http_exchange { /* first member of the carrier's struct */
     size_t receiving; /* its share of RECEIVING_MAX_BYTES */
     uint64_t announced;
     size_t limit;
+    size_t memory_limit; /* http_bound_memory(); 0 = not asked */
     char peer_text[64];
 };
 /* NULL when out of memory or nothing serves. */
@@ -57,6 +58,8 @@ void exchange_too_large(struct http_exchange *x);
 /* Replied, perhaps on another thread and still on its way; the carrier has the reply. */
 static inline bool exchange_replied(const struct http_exchange *x) { return atomic_load(&x->phase) != PHASE_OPEN; }
 static inline bool exchange_has_reply(const struct http_exchange *x) { return x->reply_seen; }
+/* The length of the body is known: false when there is no memory for it; then the request was answered. */
+bool exchange_body_announced(struct http_exchange *x);
 /* Appends to the body, which grows towards `announced`. False when that cannot be; then the request was answered. */
 bool exchange_body_append(struct http_exchange *x, const void *data, size_t len);
 /* Replies of the server itself, on the loop thread. */

@@ -334,6 +334,8 @@ static size_t take_prefix(struct h2_stream *s, struct bytes in)
     s->x.announced = need;
     if (s->x.announced > s->x.limit)
         exchange_too_large(&s->x);
+    else
+        exchange_body_announced(&s->x);
     return n;
 }
 

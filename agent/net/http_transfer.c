@@ -469,6 +469,8 @@ static int transfer_reset(struct http_transfer *x)
     buf_unref(res->body);
     memset(res, 0, sizeof(*res));
     res->body = buf_new(x->q->max_response_bytes ? x->q->max_response_bytes : 1);
+    if (res->body)
+        buf_bound(res->body, x->q->memory_limit);
     x->part = 0;
     x->offset = x->dropped = 0;
     x->tries = 0;

@@ -31,6 +31,9 @@ bool http_truncated(const struct http_exchange *x);       /* gRPC: the stream en
 uint64_t http_announced(const struct http_exchange *x);   /* Content-Length or the length in the gRPC prefix; 0 = unknown */
 /* What came, content-coding still on; NULL = empty. Taken: the caller owns the reference, a second call gives NULL. */
 struct buf *http_take_body(struct http_exchange *x);
+/* In headers(): the body is read only while mem_room(limit) has room for it, for an announced length (also that of a gRPC message) before
+ * the first byte of it is kept; else no_room(). Without this call nothing is asked. */
+void http_bound_memory(struct http_exchange *x, size_t limit);
 void *http_user(const struct http_exchange *x);
 void http_set_user(struct http_exchange *x, void *user);
 /* Something that goes with the request and is given to `drop` when the request ends before somebody took it, whatever ends it. */
@@ -57,6 +60,8 @@ struct http_service { /* the callbacks run on the I/O threads and do not block *
      * `x` is gone when this returns. May be NULL. */
     void (*gone)(void *ctx, struct http_exchange *x);
     void *ctx;
+    /* There is no memory for the body (http_bound_memory()): must reply. NULL = 503, UNAVAILABLE. */
+    void (*no_room)(void *ctx, struct http_exchange *x);
 };
 
 struct server_settings { /* keys shared by every HTTP and gRPC server of the config, and limits */

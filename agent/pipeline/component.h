@@ -94,6 +94,8 @@ struct component_type {
     void (*hand_through)(struct component *c, struct batch_limits *ret);
     /* Extension: the vtable of what it offers, or NULL. */
     const void *(*capability)(struct component *c, enum capability kind);
+    /* Processor: the memory in use from which on it refuses data (bytes), for receivers to know beforehand. NULL = it does not. */
+    size_t (*memory_limit)(const struct component *c);
     /* Extension: all pipelines run (true), or are about to stop (false). NULL = not interested. */
     void (*ready)(struct component *c, bool ready);
 };

@@ -68,6 +68,28 @@ struct fanout *fanout_free(struct fanout *f)
     return NULL;
 }
 
+/* Of a processor and what comes behind it. */
+static size_t processor_limit(const struct component *c)
+{
+    size_t least = c->type->memory_limit ? c->type->memory_limit(c) : MEM_NO_LIMIT;
+    for (int s = 0; s < SIGNAL_COUNT; s++) {
+        const size_t n = c->next[s] ? fanout_memory_limit(c->next[s]) : MEM_NO_LIMIT;
+        least = n < least ? n : least;
+    }
+    return least;
+}
+
+size_t fanout_memory_limit(const struct fanout *f)
+{
+    size_t least = MEM_NO_LIMIT;
+    for (unsigned i = 0; i < f->n; i++) {
+        const struct component *c = f->branches[i].component;
+        const size_t n = c && c->type->kind == KIND_PROCESSOR ? processor_limit(c) : MEM_NO_LIMIT;
+        least = n < least ? n : least;
+    }
+    return least;
+}
+
 static enum verdict branch_offer(const struct branch *br, struct batch *b, struct ack *ack)
 {
     if (br->records)

@@ -30,6 +30,8 @@ void fanout_count_branch(struct fanout *f, unsigned i, struct metric *records);
 /* Takes `b`. Offers to every branch with a bit in ack->owed; combines the answers (any RETRY -> RETRY with owed set to those; else any
  * REJECT; else OK; PENDING delays). */
 enum verdict fanout_offer(struct fanout *f, struct batch *b, struct ack *ack);
+/* The lowest memory limit of the processors below (component_type.memory_limit), up to connectors; MEM_NO_LIMIT = none. */
+size_t fanout_memory_limit(const struct fanout *f);
 struct fanout *fanout_free(struct fanout *f);
 
 /* The program-wide host; one for the life of the process, across reloads. */

@@ -71,6 +71,8 @@ struct motel_settings {
     int64_t max_connections, max_header_bytes, client_timeout_ns, request_timeout_ns, stream_reset_burst, stream_reset_rate;
     int64_t max_nesting, max_attributes, max_decompression_ratio;
     const char *spill_directory; /* where full queues go on; "" = nowhere */
+    const char *memory_limit_text; /* as written; "" = by the control group */
+    int64_t memory_limit_bytes;    /* 0 = none, -1 = by the control group */
     const char *summary; /* where the summary of the run goes; "" = beside the first file exporter's file; "none" */
 };
 const struct motel_settings *host_settings(const struct host *h);

@@ -408,6 +408,22 @@ static double rss_bytes(void)
     return (double)resident * (double)sysconf(_SC_PAGESIZE);
 }
 
+static int put_memory(struct buf *out)
+{
+    mem_look();
+    int r = put_double(out, "motel_memory_used_bytes",
+                       "Memory in use as limits see it: live bytes and what else is resident.",
+                       "gauge", (double)mem_in_use());
+    if (r == 0)
+        r = put_double(out, "motel_memory_rss_bytes", "Anonymous resident memory of the process.",
+                       "gauge", (double)mem_resident());
+    if (r == 0 && mem_limit() != MEM_NO_LIMIT)
+        r = put_double(out, "motel_memory_limit_bytes",
+                       "Memory limit of the process; from 80 % of it on data is refused.", "gauge",
+                       (double)mem_limit());
+    return r;
+}
+
 static int put_process(struct buf *out, const struct metrics *m)
 {
     int r = put_double(out, "otelcol_process_cpu_seconds",
@@ -420,6 +436,8 @@ static int put_process(struct buf *out, const struct metrics *m)
         r = put_double(out, "otelcol_process_runtime_heap_alloc_bytes",
                        "Bytes of telemetry and requests that are held in memory.", "gauge",
                        (double)mem_used());
+    if (r == 0)
+        r = put_memory(out);
     if (r == 0)
         r = put_double(out, "otelcol_process_uptime", "Time since the process started, in seconds.",
                        "counter", (double)(clock_now_ns() - m->start_ns) / (double)NS_PER_S);

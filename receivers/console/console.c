@@ -75,6 +75,12 @@ static void get_metrics(struct console *c)
     char labels[METRIC_LABELS_MAX] = "";
     for (int s = 0; s < SIGNAL_COUNT; s++)
         receiver_metrics_get(h, c->c.id, "console", (enum signal)s, &c->metrics[s]);
+    for (int s = 0; s < SIGNAL_COUNT; s++) {
+        struct memory_gate a;
+        memory_gate_get(&c->c, (enum signal)s, "console", &a);
+        if (s == 0 || a.limit < c->memory.limit)
+            c->memory = a;
+    }
     metric_label(labels, "receiver", c->c.id);
     c->plain_lines = metric_counter(h, "motel_receiver_console_plain_lines",
                                     "Lines that are no telemetry.", labels);

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "agent/pipeline/memory_gate.h"
 #include "receivers/console/files.h"
 #include "receivers/console/places.h"
 
@@ -50,6 +51,7 @@ struct console {
     atomic_bool stopping;
     _Atomic uint64_t deadline_ns;
     struct receiver_metrics metrics[SIGNAL_COUNT];
+    struct memory_gate memory;
     struct metric *plain_lines, *malformed, *oversized;
     uint8_t *bytes; /* to read into */
     /* of the thread */
@@ -59,6 +61,7 @@ struct console {
     bool scanned;          /* once: files found later are read from the beginning */
     bool dirty;            /* marks have changed since they were stored */
     bool save_failed;
+    bool held;             /* nothing is read: memory is short */
 };
 #define READ_BYTES ((size_t)64 << 10)
 static inline struct source **sources_end(struct source **at)

@@ -6,6 +6,7 @@
 #include "receivers/console/console.h"
 
 #define END_NS (2 * NS_PER_S)     /* for the last text of a source to be written */
+#define HELD_NS (100 * NS_PER_MS) /* between two looks whether there is memory again */
 #define REST_NS (100 * NS_PER_MS) /* of a stream, before its last line is taken as it is */
 
 static void lower(uint64_t *at_ns, uint64_t ns)
@@ -81,7 +82,10 @@ static void drop_ended(struct console *c)
 static void visit(struct source *s, bool look, uint64_t *at_ns)
 {
     uint64_t now = clock_now_ns();
-    if (is_due(s, look) || is_waiting(s)) {
+    if (s->owner->held) {
+        if (is_waiting(s))
+            source_settle(s, at_ns);
+    } else if (is_due(s, look) || is_waiting(s)) {
         bool good = source_turn(s, at_ns);
         if (good && s->more)
             *at_ns = 0;
@@ -96,11 +100,22 @@ static void visit(struct source *s, bool look, uint64_t *at_ns)
     }
 }
 
+/* While memory is short what is written waits where it is. A pause counts once. */
+static bool look_at_memory(struct console *c)
+{
+    const struct memory_gate *a = &c->memory;
+    c->held =
+        c->held ? a->limit && !mem_room(a->limit, READ_BYTES) : !memory_gate_room(a, READ_BYTES);
+    return c->held;
+}
+
 /* Reads what is there; lowers *at_ns to when to come back. */
 static void visit_all(struct console *c, uint64_t *at_ns)
 {
     uint64_t now = clock_now_ns();
     bool look = now >= c->look_ns;
+    if (look_at_memory(c))
+        lower(at_ns, now + HELD_NS);
     if (look) {
         files_scan(c);
         c->look_ns = now + (uint64_t)c->config->poll_interval_ns;
@@ -206,6 +221,7 @@ static void close_all(struct console *c)
 
 void console_leave(struct console *c)
 {
+    c->held = false;
     files_scan(c);
     settle_all(c, true);
     if (host_stopping(c->c.host)) {
@@ -256,7 +272,7 @@ void *console_run(void *arg)
         uint64_t at = UINT64_MAX;
         visit_all(c, &at);
         if (!atomic_load(&c->stopping))
-            wait_for(c, at, true);
+            wait_for(c, at, !c->held);
     }
     console_leave(c);
     return NULL;

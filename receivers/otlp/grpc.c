@@ -177,8 +177,16 @@ size_t otlp_grpc_headers(struct otlp_port *p, struct http_exchange *x)
     note_port(p, x);
     if (host_stopping(o->c.host))
         return refuse(x, 200, RPC_UNAVAILABLE, "the receiver is shutting down");
+    if (!otlp_admit(o, x, true, s, 0))
+        return refuse(x, 200, RPC_UNAVAILABLE, MEMORY_REFUSED);
     keep_plan(x, s, encoding);
     return max;
+}
+
+void otlp_grpc_no_room(struct otlp_port *p, struct http_exchange *x)
+{
+    metric_add(p->o->memory[1][(uintptr_t)http_user(x) & 15].refused, 1);
+    refuse(x, 200, RPC_UNAVAILABLE, MEMORY_REFUSED);
 }
 
 void otlp_grpc_too_large(struct otlp_port *p, struct http_exchange *x)

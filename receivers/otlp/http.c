@@ -265,6 +265,15 @@ static void note_port(struct otlp_port *p, struct http_exchange *x)
                  LOG_STR("endpoint", http_listener_address(x)));
 }
 
+/* What a request will take, as far as its head tells: a decoded copy stands beside what came. */
+static size_t needed_bytes(const struct otlp *o, const struct http_exchange *x, struct plan plan)
+{
+    const uint64_t n = http_announced(x);
+    if (n > o->http_max) /* has an answer of its own */
+        return 0;
+    return (size_t)n * (plan.coding != CODEC_IDENTITY ? 4 : plan.json ? 2 : 1);
+}
+
 size_t otlp_http_headers(struct otlp_port *p, struct http_exchange *x)
 {
     struct otlp *o = p->o;
@@ -295,8 +304,19 @@ size_t otlp_http_headers(struct otlp_port *p, struct http_exchange *x)
         send_status(o, x, plan.json, 503, "the receiver is shutting down", true);
         return 0;
     }
+    if (!otlp_admit(o, x, false, plan.signal, needed_bytes(o, x, plan))) {
+        send_status(o, x, plan.json, 503, MEMORY_REFUSED, false);
+        return 0;
+    }
     keep_plan(x, plan);
     return max;
+}
+
+void otlp_http_no_room(struct otlp_port *p, struct http_exchange *x)
+{
+    const struct plan plan = plan_of(x);
+    metric_add(p->o->memory[0][plan.signal].refused, 1);
+    send_status(p->o, x, plan.json, 503, MEMORY_REFUSED, true);
 }
 
 void otlp_http_too_large(struct otlp_port *p, struct http_exchange *x)

@@ -44,6 +44,11 @@ static void on_too_large(void *ctx, struct http_exchange *x)
     (http_is_grpc(x) ? otlp_grpc_too_large : otlp_http_too_large)(ctx, x);
 }
 
+static void on_no_room(void *ctx, struct http_exchange *x)
+{
+    (http_is_grpc(x) ? otlp_grpc_no_room : otlp_http_no_room)(ctx, x);
+}
+
 /* ---- life ---- */
 
 void otlp_unref(struct otlp *o)
@@ -151,7 +156,11 @@ static void warn_settings(const struct otlp *o)
 static int serve(struct otlp *o, struct otlp_port *p, const struct server_settings *s,
                  const struct auth_settings *auth, struct err *reterr)
 {
-    const struct http_service service = {on_headers, on_request, on_too_large, NULL, p};
+    const struct http_service service = {.headers = on_headers,
+                                         .request = on_request,
+                                         .too_large = on_too_large,
+                                         .ctx = p,
+                                         .no_room = on_no_room};
     const char *name = p->grpc ? "grpc" : "http";
     int r = auth_guard_start(&p->guard, &o->c, name, auth, reterr);
     if (r == 0)
@@ -184,6 +193,8 @@ static int otlp_start(struct component *c, struct err *reterr)
     for (int sig = 0; sig < SIGNAL_COUNT; sig++) {
         receiver_metrics_get(c->host, c->id, "http", (enum signal)sig, &o->metrics[0][sig]);
         receiver_metrics_get(c->host, c->id, "grpc", (enum signal)sig, &o->metrics[1][sig]);
+        memory_gate_get(c, (enum signal)sig, "http", &o->memory[0][sig]);
+        memory_gate_get(c, (enum signal)sig, "grpc", &o->memory[1][sig]);
     }
     warn_settings(o);
     if (o->config->protocols.grpc) {

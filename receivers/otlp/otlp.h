@@ -3,6 +3,7 @@
 #define MOTEL_RECEIVERS_OTLP_H
 
 #include "agent/net/grpc.h"
+#include "agent/pipeline/memory_gate.h"
 #include "agent/pipeline/listen.h"
 #include "proto/status.h"
 #include "receivers/otlp/config.h"
@@ -60,11 +61,20 @@ struct otlp {
     struct http_header_out *response_headers; /* own strings */
     unsigned nresponse_headers;
     struct receiver_metrics metrics[2][SIGNAL_COUNT]; /* http, grpc */
+    struct memory_gate memory[2][SIGNAL_COUNT];
     _Atomic(struct buf *) grpc_success[CODEC_UNKNOWN]; /* the usual reply message, made once for each compression */
 };
 void otlp_unref(struct otlp *o);
 /* True when the pipelines of this signal exist. */
 static inline bool otlp_serves(const struct otlp *o, enum signal s) { return o->c.next[s] != NULL; }
+
+/* Whether there is memory for a request of `bytes`; from now on its body is read only while there is. */
+static inline bool otlp_admit(const struct otlp *o, struct http_exchange *x, bool grpc, enum signal s, size_t bytes)
+{
+    const struct memory_gate *a = &o->memory[grpc][s];
+    http_bound_memory(x, a->limit);
+    return memory_gate_room(a, bytes);
+}
 
 /* ---- requests (request.c) ---- */
 
@@ -108,6 +118,8 @@ size_t otlp_http_headers(struct otlp_port *p, struct http_exchange *x);
 void otlp_http_request(struct otlp_port *p, struct http_exchange *x);
 void otlp_http_too_large(struct otlp_port *p, struct http_exchange *x);
 size_t otlp_grpc_headers(struct otlp_port *p, struct http_exchange *x);
+void otlp_http_no_room(struct otlp_port *p, struct http_exchange *x);
+void otlp_grpc_no_room(struct otlp_port *p, struct http_exchange *x);
 void otlp_grpc_request(struct otlp_port *p, struct http_exchange *x);
 void otlp_grpc_too_large(struct otlp_port *p, struct http_exchange *x);
 /* Replies; q->x is used up. */

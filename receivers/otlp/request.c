@@ -119,6 +119,21 @@ static void fail_ratio(struct otlp_request *q, size_t len, size_t limit)
          q->grpc ? "grpc: message too large" : "http: request body too large", len, limit);
 }
 
+static void fail_for_memory(struct otlp_request *q)
+{
+    metric_add(q->o->memory[q->grpc][q->signal].refused, 1);
+    fail(q, RPC_UNAVAILABLE, 503, "%s", MEMORY_REFUSED);
+}
+
+/* A buffer for what a request decodes to: it grows while there is memory. */
+static struct buf *bounded(const struct otlp_request *q, size_t max)
+{
+    struct buf *b = buf_new(max);
+    if (b)
+        buf_bound(b, q->o->memory[q->grpc][q->signal].limit);
+    return b;
+}
+
 /* Undoes the coding; on failure the request is answered. */
 static int decompress(struct otlp_request *q)
 {
@@ -126,16 +141,17 @@ static int decompress(struct otlp_request *q)
     struct bytes in = q->body ? buf_bytes(q->body) : bytes_of("", 0);
     const size_t max = q->grpc ? q->o->grpc_max : q->o->http_max;
     const size_t limit = limit_of_ratio(q, in.len, max);
-    struct buf *plain = buf_new(limit);
+    struct buf *plain = bounded(q, limit);
     int r = plain ? codec_decompress(q->coding, in, plain, &e) : -ENOMEM;
     if (r == 0) {
         buf_unref(q->body);
+        buf_bound(plain, 0);
         q->body = plain;
         return 0;
     }
     buf_unref(plain);
     if (r == -ENOMEM)
-        fail(q, RPC_UNAVAILABLE, 503, "out of memory");
+        fail_for_memory(q);
     else if (r == -EMSGSIZE && limit < max)
         fail_ratio(q, in.len, limit);
     else if (q->grpc && r == -EMSGSIZE)
@@ -153,11 +169,12 @@ static int decompress(struct otlp_request *q)
 static int transcode(struct otlp_request *q)
 {
     struct err e = {0};
-    struct buf *out = buf_new(0);
+    struct buf *out = bounded(q, 0);
     struct bytes in = q->body ? buf_bytes(q->body) : bytes_of("", 0);
     int r = out ? json_read(schema_request(q->signal), in, out, &e) : -ENOMEM;
     if (r == 0) {
         buf_unref(q->body);
+        buf_bound(out, 0);
         q->body = out;
         return 0;
     }
@@ -166,7 +183,7 @@ static int transcode(struct otlp_request *q)
         struct answer a = {.status.code = RPC_INTERNAL, .unmarshalable = true};
         finish(q, &a);
     } else if (r == -ENOMEM) {
-        fail(q, RPC_UNAVAILABLE, 503, "out of memory");
+        fail_for_memory(q);
     } else {
         fail(q, RPC_INVALID_ARGUMENT, 400, "%s", e.text);
     }

@@ -271,6 +271,7 @@ static int prometheus_start(struct component *c, struct err *reterr)
     struct scraper *s = &p->scraper;
     raise_file_limit();
     warn_renames(s);
+    memory_gate_get(c, SIGNAL_METRICS, "http", &s->memory);
     s->async = http_async_new(MAX_IDLE_CONNECTIONS, reterr);
     if (!s->async)
         return -ENOMEM;

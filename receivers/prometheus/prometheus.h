@@ -3,8 +3,7 @@
 #define MOTEL_RECEIVERS_PROMETHEUS_PROMETHEUS_H
 
 #include "agent/net/http_async.h"
-#include "agent/pipeline/component.h"
-#include "agent/pipeline/host.h"
+#include "agent/pipeline/memory_gate.h"
 #include "receivers/prometheus/config.h"
 #include "receivers/prometheus/mapping.h"
 #include "receivers/prometheus/outbox.h"
@@ -74,6 +73,7 @@ struct scraper {
     struct target *targets;
     struct http_async *async;
     struct prom_outbox outbox;
+    struct memory_gate memory;
     struct prom_mapper *mapper;
     struct label_builder labels;
     struct buf *scratch;

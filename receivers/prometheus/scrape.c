@@ -278,6 +278,7 @@ static int inflate(struct reading *x, const struct http_client_response *res, st
     *ret = buf_new(limit && limit < MAX_PAGE_BYTES ? (size_t)limit : MAX_PAGE_BYTES);
     if (!*ret)
         return err_set(&x->why, -ENOMEM, "out of memory");
+    buf_bound(*ret, x->s->memory.limit);
     return codec_decompress(CODEC_GZIP, buf_bytes(res->body), *ret, &x->why);
 }
 

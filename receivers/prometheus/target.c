@@ -369,6 +369,7 @@ static int launch(struct target *t, uint64_t deadline_ns, struct err *reterr)
         .deadline_ns = deadline_ns,
         .max_response_bytes =
             (limit && limit < MAX_PAGE_BYTES ? (size_t)limit : MAX_PAGE_BYTES) + 1,
+        .memory_limit = t->scraper->memory.limit,
         .repeatable = true};
     return http_caller_send(t->caller, &q, (struct http_done){on_done, t}, reterr);
 }
@@ -376,6 +377,8 @@ static int launch(struct target *t, uint64_t deadline_ns, struct err *reterr)
 void prom_target_scrape(struct target *t, uint64_t deadline_ns)
 {
     struct err e = {.text = ""};
+    if (!memory_gate_room(&t->scraper->memory, 0))
+        return; /* the next one comes in its time */
     const uint64_t until = t->started_ns = clock_now_ns();
     const uint64_t own = until + t->spec.timeout_ns;
     t->time_ms = stamp(t);

@@ -113,6 +113,47 @@ static void test_mistakes(void **state)
     unbind(&b);
 }
 
+static void test_memory_limit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t bytes; /* -2 = a mistake */
+    } cases[] = {{"64", 64 << 20},
+                 {"'64'", 64 << 20},
+                 {"64MiB", 64 << 20},
+                 {"1.5 GiB", 3ll << 29},
+                 {"100MB", 100000000},
+                 {"20000k", 20480000},
+                 {"none", 0},
+                 {"", -1},
+                 {"7", -2},
+                 {"64 apples", -2},
+                 {"-5", -2},
+                 {"0", -2},
+                 {"lots", -2},
+                 {"1e30", -2}};
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char yaml[80];
+        snprintf(yaml, sizeof(yaml), "motel: {memory_limit: %s}", cases[i].text);
+        struct bound b = bind(yaml, nothing, NULL, 0);
+        if (b.result != (cases[i].bytes == -2 ? -EINVAL : 0))
+            fail_msg("%s: %d, %s", cases[i].text, b.result, b.errors);
+        if (cases[i].bytes == -2)
+            assert_non_null(strstr(b.errors, "motel::memory_limit: expected a size such as"));
+        else
+            assert_int_equal(b.s.memory_limit_bytes, cases[i].bytes);
+        unbind(&b);
+    }
+    char *const environment[] = {"MOTEL_MEMORY_LIMIT=32", NULL};
+    struct bound b = bind("motel: {memory_limit: 64}", environment, NULL, 0);
+    assert_int_equal(b.s.memory_limit_bytes, 32 << 20);
+    unbind(&b);
+    b = bind("motel: {memory_limit: 50%}", nothing, NULL, 0);
+    assert_in_range(b.s.memory_limit_bytes, 1 << 20, INT64_MAX);
+    unbind(&b);
+}
+
 static void test_names(void **state)
 {
     (void)state;
@@ -132,7 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults),   cmocka_unit_test(test_file),
         cmocka_unit_test(test_precedence), cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_names),      cmocka_unit_test(test_memory_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
