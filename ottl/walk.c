@@ -55,7 +55,7 @@ enum fate { KEPT, CHANGED, GONE };
 /* What the values made for one item may take: a share of what the process may use. */
 static size_t visit_bytes(void)
 {
-    const size_t share = mem_limit() / 4;
+    const size_t share = mem_lowest_limit() / 4;
     return share < VISIT_MIN_BYTES   ? VISIT_MIN_BYTES
            : share < VISIT_MAX_BYTES ? share
                                      : VISIT_MAX_BYTES;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/base/cgroup.h"
+#include "agent/base/cleanup.h"
 #include "agent/base/clock.h"
 
 #define DROP_MIN_BYTES ((size_t)4 << 20) /* a smaller peak is not worth giving memory back */
@@ -36,6 +37,7 @@ static atomic_size_t peak_bytes;   /* since the last drop; a hint, so races do n
 static atomic_size_t higher_bytes; /* the highest of the peaks before */
 static atomic_size_t resident_bytes, beyond_bytes; /* at the last look */
 static atomic_size_t limit_bytes = MEM_NO_LIMIT, group_bytes = MEM_NO_LIMIT;
+static atomic_size_t more_limits[16];
 static _Atomic uint64_t looked_ns, grouped_ns, pressed_ns;
 static atomic_flag looking = ATOMIC_FLAG_INIT;
 static void (*_Atomic on_drop)(void);
@@ -172,6 +174,37 @@ size_t mem_soft_limit(void)
     const size_t limit = mem_limit(), group = read_relaxed(&group_bytes);
     const size_t soft = limit == MEM_NO_LIMIT ? limit : limit - limit / 5;
     return soft < group ? soft : group;
+}
+
+/* 0 = free */
+static bool exchange_limit(size_t from, size_t to)
+{
+    for (unsigned i = 0; i < ARRAY_SIZE(more_limits); i++) {
+        size_t expected = from;
+        if (atomic_compare_exchange_strong(&more_limits[i], &expected, to))
+            return true;
+    }
+    return false;
+}
+
+void mem_limit_add(size_t bytes)
+{
+    exchange_limit(0, bytes);
+}
+
+void mem_limit_remove(size_t bytes)
+{
+    exchange_limit(bytes, 0);
+}
+
+size_t mem_lowest_limit(void)
+{
+    size_t lowest = mem_limit();
+    for (unsigned i = 0; i < ARRAY_SIZE(more_limits); i++) {
+        const size_t n = read_relaxed(&more_limits[i]);
+        lowest = n && n < lowest ? n : lowest;
+    }
+    return lowest;
 }
 
 static bool fits(size_t limit, size_t in_use, size_t extra)

@@ -32,6 +32,12 @@ void mem_set_limit(size_t bytes);
 size_t mem_limit(void);
 /* Where new data is refused: 80 % of the limit, or less while other processes leave the control group little. */
 size_t mem_soft_limit(void);
+/* A limit that a part of the program keeps besides (a memory limiter): known here for mem_lowest_limit() alone. Removed again by the same
+ * number; of more than 16 at a time some are not known. */
+void mem_limit_add(size_t bytes);
+void mem_limit_remove(size_t bytes);
+/* The lowest of all: what a single piece of work should stay far below. */
+size_t mem_lowest_limit(void);
 /* Whether `extra` more bytes keep the memory in use within both `limit` (MEM_NO_LIMIT = none of its own) and the soft limit of the process.
  * Where that hangs on freed memory that the allocator keeps it looks again, and asks for it to be given back (mem_on_pressure()). */
 bool mem_room(size_t limit, size_t extra);

@@ -130,6 +130,7 @@ static void state_close(void *thing)
     if (!s)
         return;
     timer_free(s->timer);
+    mem_limit_remove(s->hard);
     free(s->id);
     free(s);
 }
@@ -141,6 +142,7 @@ static int state_open(void *ctx, void **ret, struct err *reterr)
     struct state *s = calloc(1, sizeof(*s));
     if (s) {
         limits(c, &s->hard, &s->soft);
+        mem_limit_add(s->hard);
         s->interval_ns = (uint64_t)c->check_interval_ns;
         s->id = strdup(args->id);
         s->logger = (struct logger){.id = s->id, .kind = "processor"};

@@ -50,6 +50,24 @@ static void test_limits(void **state)
     assert_true(mem_used() == before);
 }
 
+static void test_lowest_limit(void **state)
+{
+    (void)state;
+    assert_true(mem_lowest_limit() == MEM_NO_LIMIT);
+    mem_set_limit(100);
+    mem_limit_add(50);
+    mem_limit_add(50);
+    mem_limit_add(200);
+    assert_int_equal(mem_lowest_limit(), 50);
+    mem_limit_remove(50);
+    assert_int_equal(mem_lowest_limit(), 50);
+    mem_limit_remove(50);
+    assert_int_equal(mem_lowest_limit(), 100);
+    mem_set_limit(MEM_NO_LIMIT);
+    assert_int_equal(mem_lowest_limit(), 200);
+    mem_limit_remove(200);
+}
+
 /* A buffer that is bounded grows while there is room, others always. */
 static void test_bounded_buffer(void **state)
 {
@@ -115,8 +133,8 @@ static void test_arena_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_limit), cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_bounded_buffer), cmocka_unit_test(test_resident),
-        cmocka_unit_test(test_arena_limit)};
+        cmocka_unit_test(test_no_limit),     cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_lowest_limit), cmocka_unit_test(test_bounded_buffer),
+        cmocka_unit_test(test_resident),     cmocka_unit_test(test_arena_limit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
