@@ -13,8 +13,8 @@
 #define TELL_EVERY_NS (10 * NS_PER_S)
 
 /* clang-format off */
-#define AUTHENTICATOR {.key = "authenticator", .kind = BIND_ID, CFG_AT(struct auth_settings, authenticator), \
-                       .help = "Id of the extension, which is listed in service::extensions."}
+#define ID_HELP "Id of the extension, which is listed in service::extensions."
+#define AUTHENTICATOR {.key = "authenticator", .kind = BIND_ID, CFG_AT(struct auth_settings, authenticator), .help = ID_HELP}
 const struct cfg_field auth_fields[] = {AUTHENTICATOR, {0}};
 const struct cfg_field auth_http_fields[] = {
     AUTHENTICATOR,

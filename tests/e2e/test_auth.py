@@ -2,6 +2,7 @@
 import base64
 import json
 import os
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -181,6 +182,23 @@ def test_passwords_of_a_file_that_changes(start, tmp_path):
     (tmp_path / "users").write_text("carol:another\n")
     assert [answer("open sesame"), answer("another")] == [401, 200]
     assert program.stop() == 0
+
+
+def test_reload_with_another_token(start):
+    grpc, http = free_port(), free_port()
+    program = start(server(BEARER, grpc, http), wait_ports=[grpc, http])
+
+    def answer(token):
+        return post(http, "traces", span_request(1), headers={"Authorization": f"Bearer {token}"})[0]
+    assert [answer("first-sekret"), answer("next-sekret")] == [200, 401]
+    with open(program.config_path, "w", encoding="utf-8") as f:
+        f.write(server(BEARER.replace("first", "next"), grpc, http))
+    program.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: answer("next-sekret") == 200, what="the new token in force")
+    assert answer("first-sekret") == 401
+    assert grpc_call(grpc, [("authorization", "Bearer next-sekret")]) == (0, "")
+    assert program.stop() == 0
+    assert "sekret" not in program.stderr
 
 
 @pytest.mark.parametrize("name", SETTINGS)
