@@ -41,7 +41,7 @@ struct bytes auth_header(const struct http_exchange *x, const char *lower);
 struct server_auth {
     /* Whether the request may pass. Any thread; does not block; compares in constant time. *ret_reason: static text for the client, no
      * secrets, unless PASS or LATER. */
-    enum admission (*admit)(const struct server_auth *self, const struct http_exchange *x, const char **ret_reason,
+    enum admission (*admit)(const struct server_auth *self, struct http_exchange *x, const char **ret_reason,
                             struct auth_check **ret_check);
     /* The challenge of a 401: "Bearer", "Basic realm=\"…\"" (WWW-Authenticate, RFC 9110 11.6.1). */
     const char *challenge;

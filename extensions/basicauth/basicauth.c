@@ -160,8 +160,8 @@ static bool matches_now(const struct htpasswd_user *u, struct bytes password)
 }
 
 /* Under the lock. The right password of a proven user is known, so nothing slow is left to do. */
-static enum admission judge(struct basic *b, const struct credentials *c, const char **ret_reason,
-                            struct auth_check **ret_check)
+static enum admission judge(struct basic *b, const char *peer, const struct credentials *c,
+                            const char **ret_reason, struct auth_check **ret_check)
 {
     uint8_t digest[AUTH_DIGEST_BYTES];
     const struct htpasswd_user *u = htpasswd_find(&b->users, c->user);
@@ -174,12 +174,12 @@ static enum admission judge(struct basic *b, const struct credentials *c, const 
         return auth_digest_equal(u->proof, digest) ? ADMIT_PASS : ADMIT_REFUSE;
     if (auth_digest_equal(b->refused[digest[0] % REFUSED_KEPT], digest))
         return ADMIT_REFUSE;
-    *ret_check = verifier_submit(b->verifier, c->user, u->code, c->password, digest);
+    *ret_check = verifier_submit(b->verifier, peer, c->user, u->code, c->password, digest);
     *ret_reason = "too many credentials are being checked";
     return *ret_check ? ADMIT_LATER : ADMIT_BUSY;
 }
 
-static enum admission admit(const struct server_auth *self, const struct http_exchange *x,
+static enum admission admit(const struct server_auth *self, struct http_exchange *x,
                             const char **ret_reason, struct auth_check **ret_check)
 {
     struct basic *b = container_of(self, struct basic, server);
@@ -190,7 +190,7 @@ static enum admission admit(const struct server_auth *self, const struct http_ex
     *ret_reason = invalid;
     pthread_mutex_lock(&b->lock);
     int r = refresh_users(b, &e);
-    enum admission a = judge(b, &c, ret_reason, ret_check);
+    enum admission a = judge(b, http_peer(x), &c, ret_reason, ret_check);
     pthread_mutex_unlock(&b->lock);
     explicit_bzero(&c, sizeof(c));
     if (r < 0 && r != -EALREADY)

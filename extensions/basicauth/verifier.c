@@ -6,15 +6,16 @@
 #include "agent/base/clock.h"
 #include "agent/base/cond.h"
 
-#define REST_TIMES 3 /* of the time that a wrong password took */
+#define REST_TIMES 1 /* of the time that a wrong password took */
 
 static const char invalid[] = "invalid credentials", stopping[] = "the server is stopping";
 
 struct job {
     struct auth_check check; /* first */
     struct verifier *v;
-    struct job *next;
+    struct job *next, *next_all; /* in the queue; among all */
     char *user, *code, *password;
+    char host[64];
     uint8_t digest[AUTH_DIGEST_BYTES];
     /* Under the lock. */
     bool finished, dropped;
@@ -29,7 +30,8 @@ struct verifier {
     pthread_mutex_t lock; /* all below */
     pthread_cond_t changed;
     struct job *head, **tail;
-    unsigned njobs; /* also those that are finished and not taken */
+    struct job *all; /* also those that are finished and not taken */
+    unsigned njobs;
     uint64_t rest_until_ns;
     pthread_t thread;
     bool started, stopping;
@@ -75,10 +77,14 @@ static void release(struct verifier *v)
 static void job_free(struct job *j)
 {
     struct verifier *v = j->v;
-    job_destroy(j);
     pthread_mutex_lock(&v->lock);
+    struct job **at = &v->all;
+    while (*at != j)
+        at = &(*at)->next_all;
+    *at = j->next_all;
     const bool last = --v->njobs == 0 && v->orphaned;
     pthread_mutex_unlock(&v->lock);
+    job_destroy(j);
     if (last)
         release(v);
 }
@@ -172,14 +178,17 @@ static void *run(void *arg)
 
 /* ---- from outside ---- */
 
-static struct job *job_new(struct verifier *v, struct bytes user, const char *code,
-                           struct bytes password, const uint8_t digest[AUTH_DIGEST_BYTES])
+static struct job *job_new(struct verifier *v, const char *peer, struct bytes user,
+                           const char *code, struct bytes password,
+                           const uint8_t digest[AUTH_DIGEST_BYTES])
 {
     struct job *j = calloc(1, sizeof(*j));
     if (!j)
         return NULL;
     j->check = (struct auth_check){then, drop};
     j->v = v;
+    const char *colon = strrchr(peer, ':');
+    snprintf(j->host, sizeof(j->host), "%.*s", colon ? (int)(colon - peer) : 63, peer);
     j->user = strndup((const char *)user.data, user.len);
     j->password = strndup((const char *)password.data, password.len);
     j->code = strdup(code);
@@ -190,10 +199,19 @@ static struct job *job_new(struct verifier *v, struct bytes user, const char *co
     return NULL;
 }
 
+/* Under the lock. One host alone does not keep the others out. */
+static bool has_room(const struct verifier *v, const char *host)
+{
+    unsigned n = 0;
+    for (const struct job *j = v->all; j; j = j->next_all)
+        n += strcmp(j->host, host) == 0;
+    return !v->stopping && v->njobs < VERIFIER_MAX && n < VERIFIER_PEER_MAX;
+}
+
 /* Under the lock. */
 static bool put(struct verifier *v, struct job *j)
 {
-    if (v->stopping || v->njobs >= VERIFIER_MAX)
+    if (!has_room(v, j->host))
         return false;
     if (!v->started)
         v->started = pthread_create(&v->thread, NULL, run, v) == 0;
@@ -201,15 +219,18 @@ static bool put(struct verifier *v, struct job *j)
         return false;
     *v->tail = j;
     v->tail = &j->next;
+    j->next_all = v->all;
+    v->all = j;
     v->njobs++;
     pthread_cond_signal(&v->changed);
     return true;
 }
 
-struct auth_check *verifier_submit(struct verifier *v, struct bytes user, const char *code,
-                                   struct bytes password, const uint8_t digest[AUTH_DIGEST_BYTES])
+struct auth_check *verifier_submit(struct verifier *v, const char *peer, struct bytes user,
+                                   const char *code, struct bytes password,
+                                   const uint8_t digest[AUTH_DIGEST_BYTES])
 {
-    struct job *j = job_new(v, user, code, password, digest);
+    struct job *j = job_new(v, peer, user, code, password, digest);
     pthread_mutex_lock(&v->lock);
     const bool taken = j && put(v, j);
     pthread_mutex_unlock(&v->lock);

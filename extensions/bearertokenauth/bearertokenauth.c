@@ -135,7 +135,7 @@ static void refresh(struct bearer *b)
 
 /* ---- for servers ---- */
 
-static enum admission admit(const struct server_auth *self, const struct http_exchange *x,
+static enum admission admit(const struct server_auth *self, struct http_exchange *x,
                             const char **ret_reason, struct auth_check **ret_check _unused_)
 {
     struct bearer *b = container_of(self, struct bearer, server);

@@ -76,7 +76,7 @@ static void test_headers(void **state)
     assert_int_equal(h.n, 0);
 }
 
-static enum admission refuse(const struct server_auth *self, const struct http_exchange *x,
+static enum admission refuse(const struct server_auth *self, struct http_exchange *x,
                              const char **ret_reason, struct auth_check **ret_check)
 {
     (void)self;

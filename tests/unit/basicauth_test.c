@@ -133,35 +133,42 @@ static void test_slow(void **state)
     end(&r);
 }
 
-static struct auth_check *submit(struct rig *r, int i)
+/* A guess of a host; NULL: too many wait. */
+static struct auth_check *submit(struct rig *r, int host, int i)
 {
     char pair[40];
     const struct server_auth *a = r->c->type->capability(r->c, CAP_SERVER_AUTH);
-    snprintf(pair, sizeof(pair), "bob:guess %d", i);
+    snprintf(pair, sizeof(pair), "bob:guess %d of %d", i, host);
     struct fake_exchange f = fake_request("authorization", encoded(pair));
+    snprintf(f.x.peer_text, sizeof(f.x.peer_text), "10.0.0.%d:%d", host, 1000 + i);
     const char *reason = NULL;
     struct auth_check *check = NULL;
-    assert_int_equal(a->admit(a, &f.x, &reason, &check),
-                     i < VERIFIER_MAX ? ADMIT_LATER : ADMIT_BUSY);
+    enum admission got = a->admit(a, &f.x, &reason, &check);
+    assert_int_equal(got, check ? ADMIT_LATER : ADMIT_BUSY);
     return check;
 }
 
-/* As many as are let wait, and not one more; what nobody asks for any more makes room. */
+/* As many as are let wait, of one host and of all, and not one more; who was waited for makes room.
+ */
 static void test_many(void **state)
 {
     (void)state;
     struct rig r;
     struct auth_check *checks[VERIFIER_MAX];
+    unsigned n = 0;
     make(&r, "htpasswd: {inline: \"bob:" SLOW "\"}");
-    for (int i = 0; i < VERIFIER_MAX; i++)
-        checks[i] = submit(&r, i);
-    assert_null(submit(&r, VERIFIER_MAX));
+    for (int host = 0; host < VERIFIER_MAX / VERIFIER_PEER_MAX; host++) {
+        for (int i = 0; i < VERIFIER_PEER_MAX; i++)
+            assert_non_null(checks[n++] = submit(&r, host, i));
+        assert_null(submit(&r, host, VERIFIER_PEER_MAX));
+    }
+    assert_null(submit(&r, 100, 0));
     assert_string_equal(wait_for(checks[0]), "invalid credentials");
-    for (int i = 1; i < VERIFIER_MAX - 1; i++)
+    for (unsigned i = 1; i < n - 1; i++)
         checks[i]->drop(checks[i]);
     assert_string_equal(knock(&r, "bob:correct horse"), "later: pass");
     r.c->type->stop(r.c, 0);
-    wait_for(checks[VERIFIER_MAX - 1]); /* whatever it says: it does not hang */
+    wait_for(checks[n - 1]); /* whatever it says: it does not hang */
     rig_done(&r);
 }
 
@@ -171,7 +178,7 @@ static void test_left_over(void **state)
     (void)state;
     struct rig r;
     make(&r, "htpasswd: {inline: \"bob:" SLOW "\"}");
-    struct auth_check *k = submit(&r, 0);
+    struct auth_check *k = submit(&r, 1, 0);
     end(&r);
     k->drop(k);
 }
