@@ -3,6 +3,7 @@ import base64
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -147,6 +148,19 @@ def test_slow_passwords_with_large_first_requests(start):
     assert post(http, "traces", request, headers=header)[0] == 200
     assert program.stop() == 0
     assert spans_of(program) == 2
+
+
+def test_clients_that_leave_while_they_are_checked(start):
+    """Also in the middle of the body, so that nobody ever asks for the outcome."""
+    grpc, http = free_port(), free_port()
+    program = start(server(BASIC, grpc, http), wait_ports=[grpc, http])
+    for i in range(40):
+        with socket.create_connection(("127.0.0.1", http), 30) as s:
+            s.sendall(f"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {2 + i % 2}\r\n"
+                      f"Authorization: {basic('bob', f'guess {i}')}\r\n\r\n{{}}".encode())
+    header = {"Authorization": good_header("basicauth")}
+    wait_until(lambda: post(http, "traces", span_request(1), headers=header)[0] == 200, what="room for one who stays")
+    assert program.stop() == 0
 
 
 def test_tokens_of_a_file_that_changes(start, tmp_path):
