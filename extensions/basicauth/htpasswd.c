@@ -109,10 +109,19 @@ static bool apr1_match(const char *code, const char *password)
 
 /* ---- the other codes ---- */
 
+static const char *crypt_text(const char *password, const char *code, struct crypt_data *d)
+{
+#ifdef HAVE_CRYPT_RN
+    return crypt_rn(password, code, d, sizeof(*d));
+#else
+    return crypt_r(password, code, d);
+#endif
+}
+
 static bool crypt_match(const char *code, const char *password)
 {
     struct crypt_data *d = calloc(1, sizeof(*d)); /* 32 KiB with libxcrypt */
-    const char *text = d ? crypt_r(password, code, d) : NULL;
+    const char *text = d ? crypt_text(password, code, d) : NULL;
     const bool good = text && text[0] != '*' && same_text(text, code);
     if (d)
         explicit_bzero(d, sizeof(*d));
