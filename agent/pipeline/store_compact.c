@@ -91,6 +91,7 @@ int store_compact(struct store *st, struct err *reterr)
     }
     store_file_close(&st->file);
     st->file = target;
+    store_sync_directory(st);
     st->was_large = false;
     store_note_size(st);
     return 0;

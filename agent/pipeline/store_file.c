@@ -35,10 +35,8 @@ int store_error(int rc, const char *what, struct err *reterr)
 
 void store_file_close(struct store_file *f)
 {
-    if (f->env) {
-        mdb_env_sync(f->env, 1);
+    if (f->env)
         mdb_env_close(f->env);
-    }
     if (f->fd >= 0)
         close(f->fd);
     *f = STORE_FILE_NONE;

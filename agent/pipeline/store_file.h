@@ -21,7 +21,7 @@ struct store_file {
 int store_file_open(const char *path, bool fsync, struct store_file *ret, struct err *reterr);
 /* A new, empty queue file; one of that name is replaced. Its content is on the disk when this returns. 0 or -errno. */
 int store_file_make(const char *path, bool fsync, struct store_file *ret, struct err *reterr);
-void store_file_close(struct store_file *f); /* syncs; not open is fine */
+void store_file_close(struct store_file *f); /* without a sync; not open is fine */
 /* After it was written to without store_file_room(): its size, and that all of it is there. 0 or -errno. */
 int store_file_settle(struct store_file *f, struct err *reterr);
 /* Makes sure that a transaction of up to `pages` new pages fits and leaves STORE_RESERVE_PAGES free. 0; -ENOSPC; other -errno. */

@@ -91,13 +91,6 @@ void store_doubt(struct store *st)
     store_file_close(&st->file);
 }
 
-static void sync_directory(const struct store *st)
-{
-    _cleanup_close_ int fd = open(st->settings.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0)
-        fsync(fd);
-}
-
 /* Made under another name first: the file is never seen half made. */
 static int make_first(struct store *st, struct err *reterr)
 {
@@ -108,7 +101,7 @@ static int make_first(struct store *st, struct err *reterr)
         unlink(st->temp_path);
     }
     if (r == 0)
-        sync_directory(st);
+        store_sync_directory(st);
     return r;
 }
 
@@ -157,7 +150,9 @@ int store_ready(struct store *st, struct err *reterr)
 {
     if (st->file.env)
         return 0;
+    struct store_guard g = store_guard();
     const int r = open_file(st, reterr);
+    store_unguard(&g);
     if (r == 0) {
         st->was_open = true;
         store_note_size(st);
@@ -171,6 +166,8 @@ static void store_free(void *thing)
 {
     struct store *st = thing;
     store_sync_stop(st);
+    if (st->file.env)
+        mdb_env_sync(st->file.env, 1);
     store_file_close(&st->file);
     if (st->lock_fd >= 0)
         close(st->lock_fd);

@@ -114,5 +114,6 @@ void store_give_back(struct store *st);
 #define STORE_SYNC_NS NS_PER_S
 void store_sync_soon(struct store *st);
 void store_sync_stop(struct store *st); /* joins the thread */
+void store_sync_directory(const struct store *st); /* now */
 
 #endif

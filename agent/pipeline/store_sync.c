@@ -19,6 +19,14 @@ struct store_syncer {
     bool dirty, stopping, failed;
 };
 
+/* The name of a new file. */
+void store_sync_directory(const struct store *st)
+{
+    _cleanup_close_ int fd = open(st->settings.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0)
+        fsync(fd);
+}
+
 /* The file may be replaced meanwhile: a file descriptor of our own stays good. */
 static void sync_now(struct store_syncer *s)
 {

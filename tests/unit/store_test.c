@@ -106,6 +106,15 @@ static void test_group(void **state)
     assert_int_equal(l->items[0].id, 9);
     assert_int_equal(l->items[1].id, 10);
     assert_int_equal(store_write(st, NULL, 0, NULL, 0, &e), 0);
+    struct batch *large = batch_of(3, 50000);
+    const struct store_put late = {7, large}; /* by somebody who had the id for a while */
+    assert_int_equal(store_write(st, &late, 1, NULL, 0, &e), 0);
+    assert_int_equal(store_next_id(st), 11);
+    assert_int_equal(rig_list(st)->items[0].id, 7);
+    rig_reopen(&r);
+    assert_int_equal(try_read(r.store, 7, &e), 0);
+    assert_int_equal(rig_list(r.store)->n, 3);
+    batch_unref(large);
     batch_unref(b);
     batch_unref(c);
     rig_done(&r);
