@@ -711,6 +711,63 @@ def end(c, orderly):
     c.close()
 
 
+def finish_sending(c):
+    """FIN behind what was sent, without close_notify."""
+    raw = socket.socket(fileno=os.dup(c.fileno()))
+    raw.shutdown(socket.SHUT_WR)
+    raw.close()
+
+
+@pytest.mark.plain_only
+def test_waiting_costs_nothing(server, certs):
+    """Connections that wait for something, or are half closed, keep no processor busy."""
+    s = server()
+
+    def cpu_seconds():
+        tasks = f"/proc/{s.program.pid}/task"
+        return sum(int(open(f"{tasks}/{t}/schedstat", encoding="ascii").read().split()[0]) for t in os.listdir(tasks)) / 1e9
+    idle, idle2, half, ended, ended2, ended3, full = (connect(s.http_port, context(certs), receive_buffer=4096) if i != 1 else Http2(s.http_port, context(certs, ("h2",)))
+                                                      for i in range(7))
+    assert ask(idle) == 200 and idle2.ask() == 200 and ask(ended) == 200
+    half.sendall(request(spans(100))[:-100])
+    ended2.sendall(request(spans(100))[:-100])
+    for c in (ended, ended2, ended3):
+        finish_sending(c)
+    hello = socket.create_connection(("127.0.0.1", s.http_port))
+    hello.sendall(client_hello(certs)[:50])
+    threading.Thread(target=full.sendall, args=(request(b"{}") * 30000,), daemon=True).start()
+
+    def rests():
+        before = cpu_seconds()
+        time.sleep(1)
+        return cpu_seconds() - before < 0.2
+    wait_until(rests, limit=30, what="a second with less than 0.2 s of processor time")
+
+
+def test_descriptors_come_back(server, certs):
+    """Connections leave nothing behind, however they end."""
+    s = server()
+    count = lambda: len(os.listdir(f"/proc/{s.program.pid}/fd"))
+    assert ask(connect(s.http_port, context(certs))) == 200
+    connect(s.http_port, context(certs)).close()
+    wait_until(lambda: s.spans() == 1)
+    before, hello = count(), client_hello(certs)
+    for i in range(60):
+        c = connect(s.http_port, context(certs))
+        c.sendall(request(spans(), close=i % 5 == 4)[:-(i % 3) or None])
+        if i % 3 == 0:
+            with c.makefile("rb") as f:
+                assert read_answer(f) == 200
+        end(c, i % 2)
+        h = Http2(s.grpc_port, context(certs, ("h2",)))
+        assert h.ask() == 200
+        end(h.socket, i % 2)
+        raw = socket.create_connection(("127.0.0.1", s.http_port))
+        raw.sendall(hello[:20 * i])
+        raw.close()
+    wait_until(lambda: count() <= before + 4, what=f"about {before} descriptors")      # each I/O thread has some of its own, made when needed
+
+
 def test_many_clients(server, certs):
     """Connections of both kinds from several threads, new and kept ones; then a stop: all that was answered is there."""
     s = server()
