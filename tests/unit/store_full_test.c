@@ -60,7 +60,7 @@ static void test_full_disk(void **state)
         rig_init(&r);
         struct store *st = rig_open(&r);
         limit_files(MIB);
-        for (int cycle = 0; cycle < (sizes[s] < 1000 ? 2 : 10); cycle++) {
+        for (int cycle = 0; cycle < (sizes[s] < 1000 ? 2 : 5); cycle++) {
             const unsigned n = fill(st, sizes[s]);
             if (n == 0 || (sizes[s] > 2500 && n * sizes[s] < MIB / 2))
                 fail_msg("only %u of %zu bytes in cycle %d", n, sizes[s], cycle);
@@ -97,7 +97,7 @@ static void test_at_the_edge(void **state)
     limit_files(2 * MIB);
     fill(st, 57000);
     unsigned x = 7;
-    for (int i = 0; i < 250; i++) {
+    for (int i = 0; i < 120; i++) {
         const struct list l = *rig_list(st);
         x = x * 1664525u + 1013904223u;
         if (l.n > 0)
