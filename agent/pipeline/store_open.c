@@ -76,7 +76,7 @@ static int take_stock(struct store *st, struct err *reterr)
     const int r = store_scan(st, count, &s, reterr);
     if (r == 0 && s.norphans > 0)
         store_drop(st, s.orphans, s.norphans, NULL); /* they do no harm if that fails */
-    return r;
+    return r == 0 && !st->file.env ? err_set(reterr, -EIO, "it cannot be written") : r;
 }
 
 /* ---- the file ---- */
@@ -94,6 +94,8 @@ void store_doubt(struct store *st)
 /* Made under another name first: the file is never seen half made. */
 static int make_first(struct store *st, struct err *reterr)
 {
+    st->entries = 0;
+    atomic_store(&st->live_bytes, 0);
     int r = store_file_make(st->temp_path, st->settings.fsync, &st->file, reterr);
     if (r == 0 && rename(st->temp_path, st->path) < 0) {
         r = err_set(reterr, -errno, "cannot rename %s: %s", st->temp_path, strerror(errno));
