@@ -14,6 +14,7 @@ struct parcel {
     struct sender *sender;
     struct batch *batch;
     struct parcel *next;
+    bool again; /* it was refused before: those behind it wait until it is answered */
 };
 
 /* ---- the end of a parcel ---- */
@@ -50,6 +51,22 @@ static struct parcel *take_first(struct sender *s)
     s->held_bytes -= p->batch->bytes;
     p->next = NULL;
     return p;
+}
+
+/* The first one, to be offered again. NULL while another one is: they keep their order. */
+static struct parcel *take_again(struct sender *s)
+{
+    struct parcel *p = s->again ? NULL : take_first(s);
+    if (p)
+        s->again = p->again = true;
+    return p;
+}
+
+/* It was answered. */
+static void again_done(struct sender *s, struct parcel *p)
+{
+    if (p->again)
+        s->again = p->again = false;
 }
 
 static void put_first(struct sender *s, struct parcel *p)
@@ -101,6 +118,7 @@ static bool hold(struct parcel *p, const struct outcome *out)
     struct sender *s = p->sender;
     pthread_mutex_lock(&s->lock);
     const bool keep = !s->closed, tell = keep && !s->told;
+    again_done(s, p);
     if (keep) {
         s->told = true;
         put_first(s, p);
@@ -114,13 +132,14 @@ static bool hold(struct parcel *p, const struct outcome *out)
 }
 
 /* Downstream takes data again: the next one that waits, to be offered now. */
-static struct parcel *go_on(struct sender *s)
+static struct parcel *go_on(struct sender *s, struct parcel *taken)
 {
     pthread_mutex_lock(&s->lock);
+    again_done(s, taken);
     s->pause_ns = 0;
     s->due_ns = 0;
     s->told = false;
-    struct parcel *next = s->closed ? NULL : take_first(s);
+    struct parcel *next = s->closed ? NULL : take_again(s);
     pthread_mutex_unlock(&s->lock);
     return next;
 }
@@ -134,7 +153,7 @@ static struct parcel *answered(struct parcel *p, enum verdict v, const struct ou
             drop(p, "Downstream refused data until the end. Dropping data.", out->message);
         return NULL;
     }
-    next = go_on(p->sender);
+    next = go_on(p->sender, p);
     if (v == VERDICT_REJECT)
         drop(p, "Sender failed", out->message);
     else
@@ -167,7 +186,7 @@ static void on_timer(void *ctx)
 {
     struct sender *s = ctx;
     pthread_mutex_lock(&s->lock);
-    struct parcel *p = s->closed ? NULL : take_first(s);
+    struct parcel *p = s->closed ? NULL : take_again(s);
     pthread_mutex_unlock(&s->lock);
     if (p)
         offer(p);
@@ -186,7 +205,7 @@ void sender_send(struct sender *s, struct batch *b)
     *p = (struct parcel){.ack = {.done = parcel_done, .owed = ACK_ALL}, .sender = s, .batch = b};
     pthread_mutex_lock(&s->lock);
     s->under_way++;
-    const bool wait = s->held != NULL;
+    const bool wait = s->held || s->again;
     if (wait) {
         put_last(s, p);
         excess = take_excess(s);
@@ -204,7 +223,7 @@ void sender_send(struct sender *s, struct batch *b)
 /* With the lock, which it lets go of meanwhile. */
 static void offer_again(struct sender *s)
 {
-    struct parcel *p = take_first(s);
+    struct parcel *p = take_again(s);
     pthread_mutex_unlock(&s->lock);
     offer(p);
     pthread_mutex_lock(&s->lock);
@@ -217,11 +236,11 @@ void sender_drain(struct sender *s, uint64_t until_ns)
     s->closing = true;
     s->due_ns = 0;
     for (uint64_t now; s->under_way && (now = clock_now_ns()) < until_ns;)
-        if (s->held && s->due_ns <= now)
+        if (s->held && !s->again && s->due_ns <= now)
             offer_again(s);
         else
             cond_wait_until(&s->changed, &s->lock,
-                            s->held && s->due_ns < until_ns ? s->due_ns : until_ns);
+                            s->held && !s->again && s->due_ns < until_ns ? s->due_ns : until_ns);
     s->closed = true;
     struct parcel *p = s->held;
     s->held = NULL;

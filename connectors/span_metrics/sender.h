@@ -21,6 +21,7 @@ struct sender {
     pthread_cond_t changed;
     struct parcel *held, **held_end; /* the oldest first */
     size_t held_bytes;
+    bool again; /* a refused one is being offered again */
     uint64_t due_ns, pause_ns; /* when the first one is offered again; 0: it is being offered */
     unsigned under_way;        /* offered or held, without an end */
     bool closing, closed;      /* closed: nothing is offered again */
