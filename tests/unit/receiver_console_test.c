@@ -252,12 +252,13 @@ static void test_copied_and_cut(void **state)
     append("app.log", BLOCK_2 SPAN("last"));
     copy("app.log", "app.log.1");
     cut("app.log", SPAN("new, and more than was there before in both of the spans") SPAN("x"));
-    assert_soon(sink_taken(&r.sinks[0]) >= 3);
-    wait_for(
-        &r,
-        "S(a)S(b)S(new, and more than was there before in both of the spans)S(x)S(half)S(last)");
-    done(&r,
-         "S(a)S(b)S(new, and more than was there before in both of the spans)S(x)S(half)S(last)");
+    /* The copy and what is written anew are two files: which is read first is open. */
+    const char *cut_first =
+        "S(a)S(b)S(new, and more than was there before in both of the spans)S(x)S(half)S(last)";
+    const char *copy_first =
+        "S(a)S(b)S(half)S(last)S(new, and more than was there before in both of the spans)S(x)";
+    assert_soon(has(&r, cut_first, false) || has(&r, copy_first, false));
+    done(&r, has(&r, cut_first, false) ? cut_first : copy_first);
 }
 
 static void test_folders(void **state)
