@@ -22,7 +22,7 @@
 #define HANG_GRACE_NS                                                                              \
     (2 * NS_PER_S) /* beyond the shutdown timeout, before a stop that hangs is given up */
 
-#define SAVE_NS (5 * NS_PER_S) /* a second signal leaves this for what is to be written */
+#define SAVE_NS (10 * NS_PER_S) /* a second signal leaves this for what is to be written */
 
 #define STOP_SIGNAL                                                                                \
     (SIGRTMIN + 1) /* the supervisor of motel run says stop; nobody sends it from outside */

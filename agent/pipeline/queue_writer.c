@@ -14,8 +14,9 @@
 #define PUT_BYTES ((size_t)16 * 1024 * 1024)
 /* What is on disk and in memory as well, so that a quick backend never waits for the disk. */
 #define CACHE_BYTES ((size_t)16 * 1024 * 1024)
-#define TELL_NS (60 * NS_PER_S) /* a disk that stays full is told again after this */
-#define AGAIN_NS (1 * NS_PER_S) /* deletions that failed */
+#define TELL_NS (60 * NS_PER_S)     /* a disk that stays full is told again after this… */
+#define TELL_SOON_NS (5 * NS_PER_S) /* …and one that is full again */
+#define AGAIN_NS (1 * NS_PER_S)     /* deletions that failed */
 
 /* ---- for the queue, with the lock ---- */
 
@@ -153,16 +154,19 @@ static void note_health(struct queue *q, const struct transaction *t)
 {
     const uint64_t now_ns = clock_now_ns();
     const bool fails = t->failed.n || t->gone_failed;
-    if (fails && (!q->disk_failing || now_ns - q->disk_told_ns >= TELL_NS)) {
+    const uint64_t quiet_ns = q->disk_failing ? TELL_NS : TELL_SOON_NS;
+    if (fails && (!q->disk_told_ns || now_ns - q->disk_told_ns >= quiet_ns)) {
         log_error(&q->logger, "The queue on disk cannot be written",
                   LOG_STR("error", *t->err.text ? t->err.text : strerror(-t->code)),
                   LOG_STR("file", store_path(q->store)));
         q->disk_told_ns = now_ns;
+        q->disk_failing = true;
     }
-    if (q->disk_failing && !fails && t->written.n)
+    if (q->disk_failing && !fails && t->written.n) {
         log_info(&q->logger, "The queue on disk takes data again",
                  LOG_STR("file", store_path(q->store)));
-    q->disk_failing = fails || (q->disk_failing && !t->written.n);
+        q->disk_failing = false;
+    }
     metric_set(q->disk_file_bytes, (int64_t)store_file_bytes(q->store));
 }
 

@@ -22,7 +22,7 @@ receivers:
   otlp_http:
     endpoint: http://127.0.0.1:{sink}
     compression: none
-    timeout: 5s
+    timeout: 30s
     retry_on_failure: {{initial_interval: 20ms, max_interval: 100ms, max_elapsed_time: 0}}
     sending_queue: {{{queue}}}
 service:
@@ -43,19 +43,16 @@ def spill_config(port, sink, folder, queue="queue_size: 3, num_consumers: 1", mo
     return text + f"motel: {{spill_directory: {folder}{motel}}}\n"
 
 
-def numbers(sink, since=0):
-    """The numbers of all spans that the sink took, in order."""
-    found = []
-    for r in list(sink.requests)[since:]:
-        if r.get("taken", True):
-            found += [a.value.int_value for _, _, s in records("traces", parse("traces", r["body"])) for a in s.attributes if a.key == "n"]
-    return found
+def numbers(sink, took=lambda n: True):
+    """The numbers of all spans that the sink took, in order. A request that a kill cut short was not taken."""
+    return [a.value.int_value for i, r in enumerate(list(sink.requests)) if took(i) and len(r["body"]) == int(r["headers"]["content-length"])
+            for _, _, s in records("traces", parse("traces", r["body"])) for a in s.attributes if a.key == "n"]
 
 
 def post_one(port, n, size=1):
     """The status, or None when nobody answered."""
     try:
-        return post(port, "traces", span_request(size, start=n), timeout=10)[0]
+        return post(port, "traces", span_request(size, start=n), timeout=30)[0]
     except OSError:
         return None
 
@@ -102,16 +99,12 @@ def test_killed_again_and_again(start, http_sink, tmp_path):
         p.kill()
     acknowledged = sorted(n for c in clients for n in c.end())
     p = start(config, wait_ports=[port])
-
-    def taken():
-        return [n for i, r in enumerate(list(sink.requests)) if i % 7 != 3
-                for n in (a.value.int_value for _, _, s in records("traces", parse("traces", r["body"])) for a in s.attributes if a.key == "n")]
     missing = set(acknowledged)
     deadline = time.monotonic() + 120
     while missing and time.monotonic() < deadline:
         time.sleep(0.2)
-        missing = set(acknowledged) - set(taken())
-    got = taken()
+        got = numbers(sink, lambda n: n % 7 != 3)
+        missing = set(acknowledged) - set(got)
     print(f"{KILLS} kills, {len(acknowledged)} acknowledged, {len(got) - len(set(got))} of {len(got)} came twice")
     assert len(acknowledged) > KILLS
     assert not missing, f"{len(missing)} of {len(acknowledged)} missing"
@@ -217,20 +210,19 @@ def fill(port, limit=3000):
 
 
 def full_and_free_again(start, http_sink, config, port, sink_port, prepare=None):
+    began = time.monotonic()
     p = start(config, wait_ports=[port])
     if prepare:
         prepare(p)
     taken = fill(port)
     assert len(taken) > 0
-    assert p.stderr.count("The queue on disk cannot be written") == 1
+    assert 1 <= p.stderr.count("The queue on disk cannot be written") <= 1 + (time.monotonic() - began) / 5
     sink = http_sink(port=sink_port)
     wait_until(lambda: set(numbers(sink)) >= set(taken), limit=90, what="all that was acknowledged delivered")
-    status = wait_until(lambda: post_one(port, 5_000_000, 10) == 200, limit=30, what="new data taken")
-    assert status
+    wait_until(lambda: post_one(port, 5_000_000, 10) == 200, what="new data taken")
     wait_until(lambda: 5_000_009 in numbers(sink), what="the new data delivered")
     assert p.stop() == 0
-    got = numbers(sink)
-    assert sorted(set(got)) >= sorted(set(taken))
+    assert set(numbers(sink)) >= set(taken)
     assert "damaged" not in p.stderr
 
 
