@@ -146,7 +146,7 @@ struct request *queue_ready_pop(struct queue *q)
 
 bool queue_busy(const struct queue *q)
 {
-    if (q->in_flight || q->pending.n)
+    if (q->in_flight || q->pending.n || q->n_writing)
         return true;
     return !q->given_up && (q->ready.n || q->waiting.n || q->cut.n || q->rest.n || q->later.n);
 }

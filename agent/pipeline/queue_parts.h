@@ -55,6 +55,7 @@ struct queue {
     struct queue *next_user;
     struct metric *disk_records, *disk_bytes, *disk_file_bytes, *damaged;
     struct request_list pending, gone, kept; /* to be written; to be deleted; left over at the stop */
+    size_t n_writing;       /* taken from `pending` by the writer */
     size_t pending_bytes, n_on_disk, n_disk_waiting; /* …: on disk or about to be; of these, not under way */
     pthread_cond_t write;   /* for the writer: something is pending or gone, or stop_writer */
     pthread_t writer;

@@ -91,6 +91,7 @@ static void collect(struct queue *q, struct transaction *t)
         bytes += r->bytes;
         list_push(&t->puts, r);
     }
+    q->n_writing = t->puts.n;
     while (q->gone.n && t->gone.n < DELETIONS_MAX)
         list_push(&t->gone, list_pop(&q->gone));
 }
@@ -260,6 +261,7 @@ static void settle(struct queue *q, struct transaction *t)
     for (struct request *r; (r = list_pop(&t->written));)
         settle_written(q, r, t);
     settle_failed(q, t);
+    q->n_writing = 0;
     if (t->gone_failed)
         list_move(&q->gone, &t->gone);
     if (q->state != QUEUE_CLOSED)

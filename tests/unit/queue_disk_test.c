@@ -68,6 +68,28 @@ static void test_restart(void **state)
     disk_rig_done(&d);
 }
 
+/* What is just being written when the stop comes is sent, too. */
+static void test_stop_right_after_offers(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 20; round++) {
+        struct disk_rig d;
+        struct fake_ack acks[10];
+        disk_rig_init(&d, true);
+        disk_rig_start(&d);
+        for (uint32_t i = 0; i < 10; i++) {
+            fake_ack_init(&acks[i]);
+            assert_int_equal(queue_offer(d.queue, numbered(i, 1, 10), &acks[i].ack),
+                             VERDICT_PENDING);
+        }
+        disk_rig_stop(&d, 60000);
+        for (uint32_t i = 0; i < 10; i++)
+            assert_int_equal(fake_ack_verdict(&acks[i], VERDICT_PENDING), VERDICT_OK);
+        assert_came(&d.backend, 10, true);
+        disk_rig_done(&d);
+    }
+}
+
 static void test_full(void **state)
 {
     (void)state;
@@ -477,6 +499,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sends_and_deletes),
         cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_stop_right_after_offers),
         cmocka_unit_test(test_full),
         cmocka_unit_test(test_given_up_is_deleted),
         cmocka_unit_test(test_block_on_overflow),
