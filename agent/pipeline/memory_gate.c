@@ -1,6 +1,9 @@
 #include "agent/pipeline/memory_gate.h"
 
+#include "agent/base/clock.h"
 #include "agent/pipeline/graph.h"
+
+#define LOG_NS (10 * NS_PER_S) /* between two lines about refusals */
 
 size_t component_memory_limit(const struct component *c, enum signal s)
 {
@@ -19,10 +22,24 @@ void memory_gate_get(struct component *receiver, enum signal s, const char *tran
         "Requests, reads and scrapes that were put off because memory was short.", labels);
 }
 
+void memory_gate_refused(const struct memory_gate *a)
+{
+    static _Atomic uint64_t logged_ns;
+    const uint64_t now_ns = clock_now_ns();
+    uint64_t before_ns = atomic_load(&logged_ns);
+    metric_add(a->refused, 1);
+    if ((before_ns && now_ns - before_ns < LOG_NS) ||
+        !atomic_compare_exchange_strong(&logged_ns, &before_ns, now_ns))
+        return;
+    const size_t soft = mem_soft_limit(), limit = a->limit < soft ? a->limit : soft;
+    log_warn(NULL, "Memory is short. New data is refused until there is room.",
+             LOG_INT("in_use_mib", mem_in_use() >> 20), LOG_INT("refused_from_mib", limit >> 20));
+}
+
 bool memory_gate_room(const struct memory_gate *a, size_t bytes)
 {
     const bool room = !a->limit || mem_room(a->limit, bytes);
     if (!room)
-        metric_add(a->refused, 1);
+        memory_gate_refused(a);
     return room;
 }

@@ -14,6 +14,8 @@ struct memory_gate { /* all zero = always room */
 };
 /* For one signal of a receiver, whose next[] is filled (start() and later). */
 void memory_gate_get(struct component *receiver, enum signal s, const char *transport, struct memory_gate *ret);
+/* Counts a refusal; the first one in 10 s is logged. */
+void memory_gate_refused(const struct memory_gate *a);
 /* Whether `bytes` more can be taken now; also within the limit of the process. A refusal is counted. */
 bool memory_gate_room(const struct memory_gate *a, size_t bytes);
 

@@ -185,7 +185,7 @@ size_t otlp_grpc_headers(struct otlp_port *p, struct http_exchange *x)
 
 void otlp_grpc_no_room(struct otlp_port *p, struct http_exchange *x)
 {
-    metric_add(p->o->memory[1][(uintptr_t)http_user(x) & 15].refused, 1);
+    memory_gate_refused(&p->o->memory[1][(uintptr_t)http_user(x) & 15]);
     refuse(x, 200, RPC_UNAVAILABLE, MEMORY_REFUSED);
 }
 

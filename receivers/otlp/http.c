@@ -315,7 +315,7 @@ size_t otlp_http_headers(struct otlp_port *p, struct http_exchange *x)
 void otlp_http_no_room(struct otlp_port *p, struct http_exchange *x)
 {
     const struct plan plan = plan_of(x);
-    metric_add(p->o->memory[0][plan.signal].refused, 1);
+    memory_gate_refused(&p->o->memory[0][plan.signal]);
     send_status(p->o, x, plan.json, 503, MEMORY_REFUSED, true);
 }
 

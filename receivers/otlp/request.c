@@ -121,7 +121,7 @@ static void fail_ratio(struct otlp_request *q, size_t len, size_t limit)
 
 static void fail_for_memory(struct otlp_request *q)
 {
-    metric_add(q->o->memory[q->grpc][q->signal].refused, 1);
+    memory_gate_refused(&q->o->memory[q->grpc][q->signal]);
     fail(q, RPC_UNAVAILABLE, 503, "%s", MEMORY_REFUSED);
 }
 
