@@ -86,6 +86,7 @@ def flood(port, kind, total, sizes):
         try:
             s = s or socket.create_connection(("127.0.0.1", port), 30)
             s.settimeout(60)
+            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             status, stays = exchange(s, heads[i % len(bodies)], body)
         except (ConnectionError, BrokenPipeError):
             status, stays = "reset", False
