@@ -87,6 +87,14 @@ def grpc_call(port, metadata, n=1, credentials=None):
             return e.code().value[0], e.details()
 
 
+def post_or_cut(*args, **kw):
+    """Like post(); None when the server closed while the request was still on its way."""
+    try:
+        return post(*args, **kw)
+    except OSError:
+        return None
+
+
 def good_header(name):
     return "Bearer first-sekret" if name == "bearertokenauth" else basic("bob", "correct horse")
 
@@ -126,11 +134,8 @@ def test_a_body_of_a_stranger_is_not_read(start):
     grpc, http = free_port(), free_port()
     program = start(server(BEARER, grpc, http), wait_ports=[grpc, http])
     body = b"x" * (30 << 20)
-    try:
-        status = post(http, "traces", body, content_type="application/x-protobuf")[0]
-    except (OSError, urllib.error.URLError):     # closed while we still sent
-        status = 401
-    assert status == 401
+    answer = post_or_cut(http, "traces", body, content_type="application/x-protobuf")
+    assert answer is None or answer[0] == 401
     assert post(http, "traces", span_request(1), headers={"Authorization": good_header("bearertokenauth")})[0] == 200
     assert program.stop() == 0
 
@@ -142,8 +147,8 @@ def test_slow_passwords_with_large_first_requests(start):
     request = span_request(1)
     request["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["name"] = "n" * (2 << 20)
     header = {"Authorization": good_header("basicauth")}
-    status, headers, _ = post(http, "traces", request, headers=header)
-    assert status == 503 and headers["Retry-After"] == "1"
+    answer = post_or_cut(http, "traces", request, headers=header)
+    assert answer is None or (answer[0] == 503 and answer[1]["Retry-After"] == "1")
     assert post(http, "traces", span_request(1), headers=header)[0] == 200
     assert post(http, "traces", request, headers=header)[0] == 200
     assert program.stop() == 0
@@ -208,7 +213,8 @@ def test_reload_with_another_token(start):
     with open(program.config_path, "w", encoding="utf-8") as f:
         f.write(server(BEARER.replace("first", "next"), grpc, http))
     program.process.send_signal(signal.SIGHUP)
-    wait_until(lambda: answer("next-sekret") == 200, what="the new token in force")
+    header = {"Authorization": "Bearer next-sekret"}
+    wait_until(lambda: (post_or_cut(http, "traces", span_request(1), headers=header) or (0,))[0] == 200, what="the new token in force")
     assert answer("first-sekret") == 401
     assert grpc_call(grpc, [("authorization", "Bearer next-sekret")]) == (0, "")
     assert program.stop() == 0
