@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
 #include <unistd.h>
@@ -188,7 +189,7 @@ static const char otlp[] =
 static const char headers[] = ", headers: {Authorization: 'Bearer token-1', b: c}, sending_queue: "
                               "{queue_size: 5}, retry_on_failure: {max_elapsed_time: 1m}}";
 static char http_exporter[512], json_exporter[512], grpc_exporter[512], plain_file[512],
-    grouped_file[512], console_receiver[512];
+    grouped_file[512], console_receiver[512], token_file[512];
 
 static const struct world worlds[] = {
     {"connector forward", "{}", SIGNAL_TRACES, SIGNAL_TRACES, KEEPS_ALL},
@@ -223,6 +224,13 @@ static const struct world worlds[] = {
     {"receiver prometheus", prometheus, SIGNAL_METRICS, SIGNAL_METRICS, STARTED | NOTHING_IN},
     {"receiver gym_memory", "{interval: 1h, servers: [{name: a, command_pattern: '^no .*$'}]}",
      SIGNAL_METRICS, SIGNAL_METRICS, STARTED | NOTHING_IN},
+    {"extension bearertokenauth", "{tokens: [token-1, token-2]}", SIGNAL_LOGS, SIGNAL_LOGS,
+     STARTED | NOTHING_IN},
+    {"extension bearertokenauth", token_file, SIGNAL_LOGS, SIGNAL_LOGS, STARTED | NOTHING_IN},
+    {"extension basicauth", "{htpasswd: {inline: 'user:password'}}", SIGNAL_LOGS, SIGNAL_LOGS,
+     STARTED | NOTHING_IN},
+    {"extension basicauth", "{client_auth: {username: u, password: password-1}}", SIGNAL_LOGS,
+     SIGNAL_LOGS, STARTED | NOTHING_IN},
     {"extension health_check", "{endpoint: '127.0.0.1:0', path: /x}", SIGNAL_LOGS, SIGNAL_LOGS,
      STARTED | NOTHING_IN},
 };
@@ -253,7 +261,18 @@ static void make_texts(void)
     snprintf(grouped_file, sizeof(grouped_file),
              "{path: '%s/*/x.jsonl', group_by: {enabled: true, resource_attribute: service.name}}",
              folder);
+    snprintf(token_file, sizeof(token_file), "{filename: '%s/tokens'}", folder);
     snprintf(console_receiver, sizeof(console_receiver), "{include: ['%s/*.log']}", folder);
+}
+
+static void make_token_file(void)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/tokens", folder);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs("token-from-file\nanother-token comment\n", f);
+    fclose(f);
 }
 
 static void test_components(void **state)
@@ -268,11 +287,19 @@ static void test_components(void **state)
     }
 }
 
+static int own_stdout; /* what the console exporter prints goes nowhere */
+
 static int set_up(void **state)
 {
     (void)state;
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    fflush(stdout);
+    own_stdout = dup(STDOUT_FILENO);
+    assert_true(own_stdout >= 0 && dup2(nowhere, STDOUT_FILENO) >= 0);
+    close(nowhere);
     assert_non_null(mkdtemp(folder));
     make_texts();
+    make_token_file();
     for (int s = 0; s < SIGNAL_COUNT; s++)
         inputs[s] = rig_all_fields((enum signal)s);
     return 0;
@@ -281,6 +308,9 @@ static int set_up(void **state)
 static int clean_up(void **state)
 {
     (void)state;
+    fflush(stdout);
+    dup2(own_stdout, STDOUT_FILENO);
+    close(own_stdout);
     for (int s = 0; s < SIGNAL_COUNT; s++)
         batch_unref(inputs[s]);
     return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);

@@ -23,6 +23,7 @@
 #include "agent/gym/telemetry.h"
 #include "agent/load.h"
 #include "agent/net/server.h"
+#include "agent/pipeline/store.h"
 #include "agent/report.h"
 #include "agent/summary.h"
 #include "alloc_failure.h"
@@ -172,6 +173,83 @@ static int read_file(const void *arg)
         whole = records;
     if (r < 0)
         assert_int_not_equal(*e.text, 0);
+    return r;
+}
+
+/* ---- queues on disk ---- */
+
+static unsigned kept_ids; /* bits */
+
+static bool see_entry(void *ctx, const struct store_entry *e)
+{
+    (void)ctx;
+    kept_ids |= 1u << e->id;
+    return true;
+}
+
+/* Puts the numbers 1 and 2, takes 1 away and puts 3, reads all; *ret: what must be there
+ * afterwards. */
+static int fill_store(struct store *st, unsigned *ret, struct err *e)
+{
+    const struct store_put first[] = {{1, spans}, {2, points}}, last = {3, spans};
+    const uint64_t gone = 1;
+    struct batch *b = NULL;
+    int r = store_write(st, first, 2, NULL, 0, e);
+    if (r < 0)
+        return r;
+    *ret = 1u << 1 | 1u << 2;
+    r = store_write(st, &last, 1, &gone, 1, e);
+    if (r < 0)
+        return r;
+    *ret = 1u << 2 | 1u << 3;
+    r = store_read(st, 3, &b, e);
+    if (r == 0)
+        assert_int_equal(b->records, spans->records);
+    batch_unref(b);
+    return r;
+}
+
+static void assert_kept(struct host *h, const struct store_settings *s, unsigned want)
+{
+    struct err e = {.text = ""};
+    struct store *st = NULL;
+    struct batch *b = NULL;
+    if (store_open(h, s, "queue", &st, &e) < 0)
+        fail_msg("allocation %u failed: %s", fail_number, e.text);
+    kept_ids = 0;
+    assert_int_equal(store_each(st, see_entry, NULL, &e), 0);
+    assert_int_equal(kept_ids, want);
+    for (uint64_t id = 1; id <= 3; id++)
+        if (want >> id & 1) {
+            assert_int_equal(store_read(st, id, &b, &e), 0);
+            batch_unref(b);
+        }
+    const uint64_t all[] = {1, 2, 3};
+    assert_int_equal(store_write(st, NULL, 0, all, 3, &e), 0);
+    store_close(st);
+}
+
+/* What was taken is there at the next start, and nothing else. */
+static int keep_on_disk(const void *arg)
+{
+    (void)arg;
+    const unsigned left = alloc_pause();
+    struct host *h = host_new(NULL);
+    alloc_go_on(left);
+    const struct store_settings s = {.directory = folder};
+    struct err e = {.text = ""};
+    struct store *st = NULL;
+    unsigned want = 0;
+    int r = store_open(h, &s, "queue", &st, &e);
+    if (r == 0)
+        r = fill_store(st, &want, &e);
+    store_close(st);
+    if (r < 0)
+        assert_int_not_equal(*e.text, 0);
+    const unsigned rest = alloc_pause();
+    assert_kept(h, &s, want);
+    host_free(h);
+    alloc_go_on(rest);
     return r;
 }
 
@@ -337,6 +415,7 @@ static const struct alloc_case cases[] = {
     {"console log file", read_file, TEST_DATA "/golden/console/sdk-1.45.1.indent.log", 0},
     {"file of a file exporter", read_file,
      TEST_DATA "/golden/otlp-file/go-http-gzip-002-traces.http.jsonl", 0},
+    {"queue on disk", keep_on_disk, NULL, 0},
     {"collector", invoke, &as_collector, 7},
     {"Gym's collector", invoke, &with_gym, 0},
     {"collector without a configuration", invoke, &plain, 0},
