@@ -352,7 +352,7 @@ static int end_of_run(const void *arg)
     if (r == 0)
         r = metrics_render(h, page);
     if (r == 0)
-        r = summary_write(&place, buf_bytes(out), -1, clock_now_ns() + 10 * NS_PER_S, &e);
+        r = summary_write(&place, buf_bytes(out), -1, clock_now_ns() + 100 * NS_PER_S, &e);
     summary_done(&s);
     host_free(h);
     return r;
