@@ -1,4 +1,4 @@
-/* Listeners and connections, inside of the server. */
+/* Connections, inside of the server. */
 #ifndef MOTEL_NET_CONN_H
 #define MOTEL_NET_CONN_H
 
@@ -7,43 +7,13 @@
 
 #include "agent/base/log.h"
 #include "agent/net/limits.h"
+#include "agent/net/listener_parts.h"
 #include "agent/net/loop.h"
 #include "agent/net/server.h"
 
 #define H1_MEMORY_BYTES (32u << 10)   /* libmicrohttpd's pool, one a connection; twice the largest head when that is more */
 #define H2_CONN_BYTES (14u << 10)     /* what an HTTP/2 connection costs, for the memory account */
 #define DEFAULT_IDLE_NS (65ull * 1000000000) /* above the 60 s at which metrics are usually exported */
-
-struct service_ref { /* one service, refcounted: who serves and the exchanges under way */
-    struct http_service svc;
-    struct server_settings settings;
-    atomic_uint refs;
-    unsigned inflight;        /* under the listener's lock */
-    atomic_bool dead;         /* no callback any more */
-    struct service_ref *next; /* replaced ones that have not left yet */
-};
-struct listener {
-    atomic_uint refs;
-    pthread_mutex_t lock; /* service, settings, counts */
-    pthread_cond_t changed;
-    int fd;
-    bool serving, tls_warned;
-    atomic_bool stopping;
-    struct server_settings settings;
-    char *endpoint, *transport, *unix_path;
-    char address[128];
-    struct service_ref *service, *retired;
-    unsigned nconns, ninner; /* of these, the inner ones of TLS */
-    struct acceptor *acceptors; /* one a loop */
-};
-struct acceptor {
-    struct watch watch;
-    struct listener *listener;
-    struct loop *loop;
-    struct acceptor *next_paused;
-    uint64_t full_since_ns, full_at_ns, warned_ns; /* there was no room: first, last, and when that was logged */
-    bool watching;
-};
 
 struct conn_ops {
     void (*expired)(struct conn *c, uint64_t now_ns); /* the deadline passed: close, or set a new one */
@@ -118,11 +88,5 @@ void h1_start(struct conn *c); /* hands the connection to libmicrohttpd */
 void h1_run(struct loop *l);   /* drives it; sets mhd_dirty or mhd_at_ns when it is to run again */
 void h1_stop(struct loop *l);
 void h2_start(struct conn *c);
-
-struct listener *listener_ref(struct listener *l);
-void listener_unref(struct listener *l);
-void listener_conn_left(struct listener *l);
-void listener_inner(struct listener *l, int n); /* one inner connection more (it counts as one of the listener, too) or, before it leaves, less */
-void service_unref(struct service_ref *s); /* NULL ok */
 
 #endif

@@ -7,36 +7,8 @@
 #include "agent/pipeline/listen.h"
 #include "proto/status.h"
 #include "receivers/otlp/config.h"
-
-/* ---- CORS (cors.c): what the config says, in a form to look things up in; all strings are its own ---- */
-
-struct cors;
-int cors_new(const struct cors_config *c, struct cors **ret); /* *ret NULL when no origins are allowed; -ENOMEM */
-struct cors *cors_free(struct cors *c);
-#define CORS_MAX_HEADERS 6
-struct cors_reply { /* headers for one answer */
-    struct http_header_out headers[CORS_MAX_HEADERS];
-    unsigned n;
-    char origin[256], asked[512];
-};
-/* For an actual request. */
-void cors_actual(const struct cors *c, const struct http_exchange *x, struct cors_reply *ret);
-/* True when `x` is a preflight request, to be answered 204 with these headers. */
-bool cors_preflight(const struct cors *c, const struct http_exchange *x, struct cors_reply *ret);
-
-/* ---- workers for large bodies (pool.c) ---- */
-
-struct pool;
-struct pool_item {
-    struct pool_item *next;
-    void (*run)(struct pool_item *i);
-    size_t bytes;
-};
-struct pool *pool_new(void);
-/* False when too much waits already; then nothing was taken. */
-bool pool_add(struct pool *p, struct pool_item *i);
-void pool_stop(struct pool *p); /* runs what waits, joins the workers; later items are refused; legal twice */
-struct pool *pool_free(struct pool *p);
+#include "receivers/otlp/cors.h"
+#include "receivers/otlp/pool.h"
 
 /* ---- the instance (otlp.c) ---- */
 
