@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <limits.h>
 
+#include "agent/base/cgroup.h"
 #include "agent/base/clock.h"
 #include "agent/pipeline/host_parts.h"
 #include "agent/pipeline/queue_parts.h"
@@ -13,24 +14,13 @@
 #define PATIENCE_NS                                                                                \
     (8 * NS_PER_S) /* of a stop with a backend out of reach: this or a third of the time */
 
-/* Memory the process may use: the cgroup's limit or the machine's. */
-static size_t memory_limit(void)
-{
-    unsigned long long total =
-        (unsigned long long)sysconf(_SC_PHYS_PAGES) * (unsigned long long)sysconf(_SC_PAGESIZE);
-    unsigned long long limit = 0;
-    _cleanup_fclose_ FILE *f = fopen("/sys/fs/cgroup/memory.max", "re");
-    if (f && fscanf(f, "%llu", &limit) == 1 && limit < total)
-        total = limit;
-    return total < SIZE_MAX ? (size_t)total : SIZE_MAX;
-}
-
 /* However many requests the settings allow: half of the memory is enough for one queue, the rest is
  * refused and not lost to the out-of-memory killer. */
 static size_t byte_limit(void)
 {
-    size_t half = memory_limit() / 2;
-    return half > MIN_BYTES ? half : MIN_BYTES;
+    uint64_t half = machine_memory() / 2;
+    half = half > MIN_BYTES ? half : MIN_BYTES;
+    return half < SIZE_MAX ? (size_t)half : SIZE_MAX;
 }
 
 static struct metric *exporter_metric(struct host *h, const char *what, const char *help,
