@@ -64,11 +64,24 @@ static void quote(const char *text, char *ret, size_t size)
     snprintf(ret + n, size - n, "%s", *text ? "…\"" : "\"");
 }
 
+/* Whether a value under this field may be a secret, also one in the wrong place. */
+static bool takes_secret(const struct cfg_field *f)
+{
+    if (f->kind == BIND_OPAQUE)
+        return true;
+    if (f->elem && takes_secret(f->elem))
+        return true;
+    for (const struct cfg_field *sub = f->fields; sub && sub->key; sub++)
+        if (takes_secret(sub))
+            return true;
+    return false;
+}
+
 int bind_mismatch(struct binding *x, const struct cfg_field *f, const struct cfg_value *v,
                   const char *want)
 {
     char got[80] = "";
-    bool hidden = v->secret || f->kind == BIND_OPAQUE;
+    bool hidden = v->secret || takes_secret(f);
     if (v->type == CFG_STRING && !hidden)
         quote(v->text, got, sizeof(got));
     else if (v->type != CFG_NULL && v->type != CFG_LIST && v->type != CFG_MAP && !hidden)

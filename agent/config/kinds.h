@@ -14,7 +14,7 @@ struct binding {
 
 /* Adds a mistake about the value at x->path. Returns -EINVAL. */
 int bind_fail(struct binding *x, struct cfg_pos pos, const char *fmt, ...) _printf_(3, 4);
-/* "expected WANT, got int 5"; the value of secrets and opaque fields is left out. Returns -EINVAL. */
+/* "expected WANT, got int 5"; the value of secrets, opaque fields and what has such fields in it is left out. Returns -EINVAL. */
 int bind_mismatch(struct binding *x, const struct cfg_field *f, const struct cfg_value *v, const char *want);
 
 /* Reads one scalar (v is not null) into *ret. 0 or -EINVAL after bind_fail(). */

@@ -76,9 +76,71 @@ static void test_mismatch(void **state)
     config_free(c);
 }
 
+/* A secret in the wrong place is not quoted, wherever in the struct secrets belong. */
+static void test_secret_in_the_wrong_place(void **state)
+{
+    (void)state;
+    struct inner {
+        const char *token;
+    };
+    struct outer {
+        struct inner inner;
+        struct inner *block;
+        struct cfg_map headers;
+        struct cfg_list inners;
+        int64_t count;
+    } bound;
+    static const struct cfg_field inner_fields[] = {
+        {.key = "token", .kind = BIND_OPAQUE, CFG_AT(struct inner, token)}, {0}};
+    static const struct cfg_field inner_elem = {
+        .kind = BIND_STRUCT, .fields = inner_fields, CFG_NESTED(struct inner)};
+    static const struct cfg_field outer_fields[] = {
+        {.key = "inner",
+         .kind = BIND_STRUCT,
+         CFG_AT(struct outer, inner),
+         .fields = inner_fields,
+         CFG_NESTED(struct inner)},
+        {.key = "block",
+         .kind = BIND_BLOCK,
+         CFG_AT(struct outer, block),
+         .fields = inner_fields,
+         CFG_NESTED(struct inner)},
+        {.key = "headers",
+         .kind = BIND_MAP,
+         CFG_AT(struct outer, headers),
+         .elem = &cfg_elem_opaque},
+        {.key = "inners", .kind = BIND_LIST, CFG_AT(struct outer, inners), .elem = &inner_elem},
+        {.key = "count", .kind = BIND_INT, CFG_AT(struct outer, count)},
+        {0}};
+    static const struct {
+        const char *yaml, *error;
+    } cases[] = {
+        {"root: s3cret", "expected a map, got string"},
+        {"root: 12345", "expected a map, got int"},
+        {"root: {inner: s3cret}", "expected a map, got string"},
+        {"root: {block: s3cret}", "expected a map, got string"},
+        {"root: {headers: s3cret}", "expected a map, got string"},
+        {"root: {inners: s3cret}", "expected a list, got string"},
+        {"root: {inners: [s3cret]}", "expected a map, got string"},
+        {"root: {count: text}", "expected an int, got string \"text\""},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct cfg_errors errs = {0};
+        struct config *c = config_load_text("t", cases[i].yaml, &errs);
+        assert_non_null(c);
+        struct cfg_binder b = {.arena = c->arena, .errors = &errs};
+        const struct cfg_value *root = cfg_get(c->root, "root");
+        assert_int_equal(cfg_bind(&b, outer_fields, root, "top", &bound), -EINVAL);
+        assert_int_equal(errs.n, 1);
+        assert_string_equal(errs.items[0].text, cases[i].error);
+        cfg_errors_done(&errs);
+        config_free(c);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_text),
-                                       cmocka_unit_test(test_mismatch)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_text), cmocka_unit_test(test_mismatch),
+                                       cmocka_unit_test(test_secret_in_the_wrong_place)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
