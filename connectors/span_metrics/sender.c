@@ -15,6 +15,7 @@ struct parcel {
     struct batch *batch;
     struct parcel *next;
     bool again; /* it was refused before: those behind it wait until it is answered */
+    bool lost;  /* for a branch that refused for good, which nobody counted */
 };
 
 /* ---- the end of a parcel ---- */
@@ -148,6 +149,7 @@ static struct parcel *go_on(struct sender *s, struct parcel *taken)
 static struct parcel *answered(struct parcel *p, enum verdict v, const struct outcome *out)
 {
     struct parcel *next = NULL;
+    p->lost = p->lost || out->also_lost;
     if (v == VERDICT_RETRY) {
         if (!hold(p, out))
             drop(p, "Downstream refused data until the end. Dropping data.", out->message);
@@ -156,6 +158,8 @@ static struct parcel *answered(struct parcel *p, enum verdict v, const struct ou
     next = go_on(p->sender, p);
     if (v == VERDICT_REJECT)
         drop(p, "Sender failed", out->message);
+    else if (p->lost)
+        drop(p, "Sender failed", "refused by one of several exporters");
     else
         parcel_free(p);
     return next;

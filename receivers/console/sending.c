@@ -57,6 +57,7 @@ struct delivery {
     struct outcome outcome; /* ANSWERED */
     uint64_t due_ns;        /* WAITING */
     unsigned pause_ms;
+    bool lost; /* for a branch that refused for good, which nobody counted */
 };
 
 static struct delivery *delivery_free(struct delivery *d)
@@ -136,6 +137,7 @@ static void count(struct console *c, const struct delivery *d, uint32_t refused)
 static void settle(struct sending *o, struct console *c, enum verdict v, const struct outcome *out)
 {
     struct delivery *d = o->first;
+    d->lost = d->lost || out->also_lost;
     if (v == VERDICT_RETRY) {
         d->pause_ms = d->pause_ms ? 2 * d->pause_ms : FIRST_PAUSE_MS;
         if (d->pause_ms > MAX_PAUSE_MS)
@@ -145,11 +147,14 @@ static void settle(struct sending *o, struct console *c, enum verdict v, const s
         atomic_store(&d->state, WAITING);
         return;
     }
-    if (v == VERDICT_REJECT)
+    const bool lost = v == VERDICT_REJECT || d->lost;
+    if (lost)
         log_error(&c->c.logger, "The pipeline refused records for good; they are dropped",
                   LOG_STR("signal", signal_name(d->b->signal)),
-                  LOG_INT("dropped_items", d->b->records), LOG_STR("error", out->message));
-    count(c, d, v == VERDICT_OK ? out->rejected : UINT32_MAX);
+                  LOG_INT("dropped_items", d->b->records),
+                  LOG_STR("error", v == VERDICT_REJECT ? out->message
+                                                       : "refused by one of several exporters"));
+    count(c, d, lost ? UINT32_MAX : out->rejected);
     drop_first(o);
 }
 
@@ -223,6 +228,7 @@ void sending_reset(struct sending *o)
         d = again;
     }
     d->ack.owed = ACK_ALL;
+    d->lost = false; /* all are asked again */
     d->due_ns = 0;
     d->pause_ms = 0;
 }

@@ -17,6 +17,7 @@ struct letter {
     struct outbox *box;
     struct batch *batch;
     uint64_t number;
+    bool lost; /* for a branch that refused for good, which nobody counted */
 };
 
 int outbox_init(struct outbox *o, struct component *owner)
@@ -53,7 +54,10 @@ static void letter_free(struct letter *l)
 static void delivered(struct letter *l, uint32_t rejected)
 {
     struct outbox *o = l->box;
-    const uint32_t lost = rejected < l->batch->records ? rejected : l->batch->records;
+    const uint32_t lost = !l->lost && rejected < l->batch->records ? rejected : l->batch->records;
+    if (l->lost)
+        log_warn(&o->owner->logger, "One of several exporters refused a sample for good.",
+                 LOG_INT("dropped_items", lost));
     metric_add(o->metrics.accepted, l->batch->records - lost);
     metric_add(o->metrics.refused, lost);
     pthread_mutex_lock(&o->lock);
@@ -100,6 +104,7 @@ static bool hold(struct letter *l, const struct outcome *out)
 static void answered(struct letter *l, enum verdict v, const struct outcome *out)
 {
     struct outbox *o = l->box;
+    l->lost = l->lost || out->also_lost;
     if (v == VERDICT_OK) {
         delivered(l, out->rejected);
         return;

@@ -12,6 +12,7 @@ struct letter {
     struct prom_outbox *box;
     struct batch *batch;
     struct letter *next;
+    bool lost; /* for a branch that refused for good, which nobody counted */
 };
 
 void prom_outbox_init(struct prom_outbox *o, struct component *owner, void (*wake)(void *ctx),
@@ -112,7 +113,10 @@ static void log_once(struct prom_outbox *o, enum verdict v, const struct outcome
 
 static void delivered(struct prom_outbox *o, struct letter *l, uint32_t rejected)
 {
-    const uint32_t bad = rejected < l->batch->records ? rejected : l->batch->records;
+    const uint32_t bad = !l->lost && rejected < l->batch->records ? rejected : l->batch->records;
+    if (l->lost)
+        log_warn(&o->owner->logger, "One of several exporters refused a scrape for good.",
+                 LOG_INT("dropped_items", bad));
     metric_add(o->metrics.accepted, l->batch->records - bad);
     metric_add(o->metrics.refused, bad);
     batch_unref(l->batch);
@@ -158,6 +162,7 @@ static void refused(struct prom_outbox *o, struct letter *l, enum verdict v,
 static void answered(struct letter *l, enum verdict v, const struct outcome *out)
 {
     struct prom_outbox *o = l->box;
+    l->lost = l->lost || out->also_lost;
     if (v == VERDICT_OK) {
         delivered(o, l, out->rejected);
         atomic_store(&o->refused, false);

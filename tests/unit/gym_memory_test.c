@@ -682,6 +682,24 @@ static void test_retry(void **state)
     close_world(&w);
 }
 
+/* One of several branches refused it for good, another one took it later. */
+static void test_refused_by_one(void **state)
+{
+    (void)state;
+    struct world w;
+    open_world(&w);
+    make(&w, LONG "discover: {}");
+    sink(&w)->refusals = 1;
+    sink(&w)->also_lost = true;
+    start(&w);
+    assert_soon(sink_taken(sink(&w)) == 1);
+    stop(&w);
+    assert_int_equal(sink_taken(sink(&w)), 2);
+    assert_int_equal(counted(&w, "accepted"), 4);
+    assert_int_equal(counted(&w, "refused"), 4);
+    close_world(&w);
+}
+
 /* ... or until there is a newer one. */
 static void test_only_the_newest(void **state)
 {
@@ -843,6 +861,7 @@ int main(void)
         cmocka_unit_test(test_nothing_to_tell),
         cmocka_unit_test(test_interval),
         cmocka_unit_test(test_retry),
+        cmocka_unit_test(test_refused_by_one),
         cmocka_unit_test(test_only_the_newest),
         cmocka_unit_test(test_refused_until_the_end),
         cmocka_unit_test(test_rejected),

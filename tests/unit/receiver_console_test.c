@@ -551,6 +551,25 @@ static void test_refused(void **state)
     memset(&r, 0, sizeof(r));
 }
 
+/* One of several branches refused it for good, another one took it later. */
+static void test_refused_by_one(void **state)
+{
+    (void)state;
+    begin(&r, "%s", stored_yaml());
+    pthread_mutex_lock(&r.sinks[0].lock);
+    r.sinks[0].refusals = 1;
+    r.sinks[0].also_lost = true;
+    pthread_mutex_unlock(&r.sinks[0].lock);
+    append("app.log", SPAN("a"));
+    assert_soon(rig_metric(&r, "otelcol_receiver_refused_spans", LABELS) == 1);
+    assert_int_equal(sink_taken(&r.sinks[0]), 1);
+    append("app.log", SPAN("b"));
+    assert_soon(rig_metric(&r, "otelcol_receiver_accepted_spans", LABELS) == 1);
+    end(&r);
+    rig_done(&r);
+    memset(&r, 0, sizeof(r));
+}
+
 /* What is not taken before the stop is read again by the next run. */
 static void test_refused_until_stop(void **state)
 {
@@ -678,6 +697,7 @@ int main(void)
         T(test_stop_reads_on),
         T(test_plain_log),
         T(test_refused),
+        T(test_refused_by_one),
         T(test_refused_until_stop),
         T(test_answered_later),
         T(test_reload),

@@ -19,6 +19,7 @@ struct sink {
     enum verdict verdict;      /* of every offer */
     uint32_t retry_after_ms;
     unsigned refusals;         /* this many offers are refused with RETRY first */
+    bool also_lost;            /* said with those */
     unsigned offers;
     struct batch *taken[4096];
     unsigned ntaken;
@@ -40,12 +41,14 @@ static inline enum verdict sink_consume(struct component *c, struct batch *b, st
         s->waiting[s->nwaiting++] = ack;
     s->offers++;
     uint32_t retry_after_ms = s->retry_after_ms;
+    bool also_lost = v == VERDICT_RETRY && s->also_lost;
     pthread_cond_broadcast(&s->offered);
     pthread_mutex_unlock(&s->lock);
     batch_unref(b);
     if (v == VERDICT_RETRY || v == VERDICT_REJECT) {
         ack_answer(ack, v, 0, "sink refuses");
         ack->now.retry_after_ms = retry_after_ms;
+        ack->now.also_lost = also_lost;
     } else if (v == VERDICT_OK) {
         ack->now = (struct outcome){0};
     }

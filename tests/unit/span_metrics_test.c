@@ -550,6 +550,21 @@ static void test_rejected(void **state)
     rig_done(&r);
 }
 
+/* One of several branches refused it for good, another one took it later. */
+static void test_refused_by_one(void **state)
+{
+    (void)state;
+    struct rig r = {0};
+    make(&r, CALLS_ONLY);
+    r.sinks[0].refusals = 1;
+    r.sinks[0].also_lost = true;
+    give_name(&r, "service.name=s", "x");
+    stop(&r);
+    assert_int_equal(sink_taken(&r.sinks[0]), 2);
+    assert_int_equal(rig_metric(&r, DROPPED, "connector=\"span_metrics\""), 1);
+    rig_done(&r);
+}
+
 static void test_answers_later(void **state)
 {
     (void)state;
@@ -673,6 +688,7 @@ int main(void)
         cmocka_unit_test(test_refused_is_kept),
         cmocka_unit_test(test_refused_until_the_end),
         cmocka_unit_test(test_rejected),
+        cmocka_unit_test(test_refused_by_one),
         cmocka_unit_test(test_answers_later),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_bad_configs),
