@@ -385,9 +385,11 @@ static void *watch_stop(void *arg)
     if (s && stopping->saves && !hurry(stopping))
         s = 0;
     if (s)
-        log_warn(NULL, "Stopped at once by a second signal; undelivered data is lost.");
+        log_warn(
+            NULL,
+            "Stopped at once by a second signal; undelivered data that is not on disk is lost.");
     else
-        log_error(NULL, "The stop does not end; undelivered data is lost.");
+        log_error(NULL, "The stop does not end; undelivered data that is not on disk is lost.");
     _exit(s ? 0 : 1);
 }
 

@@ -4,10 +4,9 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "agent/base/clock.h"
-#include "agent/pipeline/store_parts.h"
+#include "agent/pipeline/store_place.h"
 
 /* ---- settings ---- */
 
@@ -109,17 +108,10 @@ static int make_first(struct store *st, struct err *reterr)
 
 static int move_aside(struct store *st, const char *why, struct err *reterr)
 {
-    char stamp[32];
-    const time_t now = (time_t)(clock_wall_ns() / NS_PER_S);
-    struct tm tm;
     _cleanup_free_ char *backup = NULL;
-    gmtime_r(&now, &tm);
-    strftime(stamp, sizeof(stamp), "%Y%m%dT%H%M%SZ", &tm);
-    if (asprintf(&backup, "%s.backup-%s", st->path, stamp) < 0)
-        return err_set(reterr, -ENOMEM, "out of memory");
-    if (rename(st->path, backup) < 0)
-        return err_set(reterr, -errno, "cannot move the damaged queue file %s aside: %s", st->path,
-                       strerror(errno));
+    const int r = store_set_aside(st, &backup, reterr);
+    if (r < 0)
+        return r;
     log_warn(NULL, "The queue file cannot be used and was moved aside; the queue starts empty",
              LOG_STR("file", st->path), LOG_STR("backup", backup), LOG_STR("error", why));
     return make_first(st, reterr);
@@ -150,6 +142,11 @@ static int open_file(struct store *st, struct err *reterr)
 
 int store_ready(struct store *st, struct err *reterr)
 {
+    if (st->file.env && store_was_cut(st)) {
+        log_error(NULL, "The queue file was cut while in use; what it held is lost",
+                  LOG_STR("file", st->path), LOG_INT("requests", (int64_t)st->entries));
+        store_doubt(st);
+    }
     if (st->file.env)
         return 0;
     struct store_guard g = store_guard();
@@ -164,12 +161,26 @@ int store_ready(struct store *st, struct err *reterr)
 
 /* ---- life ---- */
 
+/* What the file holds is for the next start. */
+static void put_away(struct store *st)
+{
+    struct err e;
+    if (!st->file.env || store_was_cut(st))
+        return;
+    st->place_at_ns = 0;
+    struct store_guard g = store_guard();
+    if (st->entries > 0 && store_keep_place(st, &e) < 0)
+        log_error(NULL, "The queue file is lost with what it held", LOG_STR("file", st->path),
+                  LOG_STR("error", e.text), LOG_INT("requests", (int64_t)st->entries));
+    mdb_env_sync(st->file.env, 1);
+    store_unguard(&g);
+}
+
 static void store_free(void *thing)
 {
     struct store *st = thing;
     store_sync_stop(st);
-    if (st->file.env)
-        mdb_env_sync(st->file.env, 1);
+    put_away(st);
     store_file_close(&st->file);
     if (st->lock_fd >= 0)
         close(st->lock_fd);

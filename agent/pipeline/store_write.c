@@ -1,7 +1,7 @@
 /* Puts and deletions: one transaction a call. */
 #include <errno.h>
 
-#include "agent/pipeline/store_parts.h"
+#include "agent/pipeline/store_place.h"
 
 #define PAGES_OF_DELETION 4 /* that it may have to copy */
 #define ROOM_FOR_DELETIONS 64
@@ -197,6 +197,8 @@ int store_write(struct store *st, const struct store_put *puts, size_t nputs,
     struct store_guard g = store_guard();
     pthread_mutex_lock(&st->lock);
     int r = store_ready(st, reterr);
+    if (r == 0 && store_keep_place(st, reterr) < 0 && nputs) /* deletions need no name */
+        r = -EIO;
     if (r == 0)
         r = nputs ? write_all(st, images, nputs, deletions, ndeletions, reterr)
                   : store_drop(st, deletions, ndeletions, reterr);

@@ -2,6 +2,7 @@
 import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import threading
@@ -263,6 +264,25 @@ def test_full_disk(start, http_sink, small_disk, kind):
     port, sink_port = free_port(), free_port()
     config = storage_config(port, sink_port, small_disk / "q", "queue_size: 100000") if kind == "storage" else spill_config(port, sink_port, small_disk / "q")
     full_and_free_again(start, http_sink, config, port, sink_port)
+
+
+@pytest.mark.parametrize("kind", ["storage", "spill"])
+def test_directory_removed_while_running(start, http_sink, tmp_path, kind):
+    """What was acknowledged is written to a new directory: before and after the removal."""
+    sink_port, port = free_port(), free_port()
+    config = storage_config(port, sink_port, tmp_path / "q") + "motel: {shutdown_timeout: 1s}\n" if kind == "storage" \
+        else spill_config(port, sink_port, tmp_path / "q", motel=", shutdown_timeout: 1s")
+    p = start(config, wait_ports=[port])
+    assert [post_one(port, n) for n in range(1, 11)] == [200] * 10
+    shutil.rmtree(tmp_path / "q")
+    assert [post_one(port, n) for n in range(11, 21)] == [200] * 10
+    assert "The queue file was removed or replaced while in use, and was written anew" in p.stderr
+    shutil.rmtree(tmp_path / "q")
+    assert p.stop() == 0
+    sink = http_sink(port=sink_port)
+    p = start(config, wait_ports=[port])
+    wait_until(lambda: sorted(set(numbers(sink))) == list(range(1, 21)), what="all delivered")
+    assert p.stop() == 0
 
 
 # ---- mistakes ----
