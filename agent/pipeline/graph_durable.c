@@ -52,6 +52,22 @@ static void set_limits(struct graph *g, struct pipeline *p, const struct node *p
     }
 }
 
+/* One queue in memory is enough for that; whoever gave the others a storage may not expect it. */
+static void warn_of_memory(const struct pipeline *p, const struct node *processor)
+{
+    const enum signal s = p->settings->signal;
+    for (size_t i = 0; i < p->settings->nexporters; i++) {
+        const struct node *n = p->exporters[i];
+        if (!n->queues[s] || !queue_durable(n->queues[s]))
+            continue;
+        log_warn(&processor->component->logger,
+                 "Data is acknowledged before it is on disk, because not all exporters of the "
+                 "pipeline have a sending_queue with storage",
+                 LOG_STR("exporter_with_storage", n->component->id));
+        return;
+    }
+}
+
 void graph_hand_through(struct graph *g)
 {
     for (size_t i = 0; i < g->npipelines; i++) {
@@ -59,8 +75,12 @@ void graph_hand_through(struct graph *g)
         for (size_t k = 0; k < p->settings->nprocessors; k++) {
             struct node *n = p->processors[k];
             struct batch_limits limits;
-            if (!n->settings->type->hand_through || !is_durable(g, p))
+            if (!n->settings->type->hand_through)
                 continue;
+            if (!is_durable(g, p)) {
+                warn_of_memory(p, n);
+                continue;
+            }
             n->settings->type->hand_through(n->component, &limits);
             set_limits(g, p, n, &limits);
         }

@@ -89,3 +89,13 @@ def test_the_queue_batches_by_the_limits_of_the_processor(start, http_sink, tmp_
     assert backend.numbers() == set(range(60)) | set(range(100, 175)) | {200, 201}
     assert max(map(len, backend.taken)) <= 30
     assert len([n for request in backend.taken for n in request]) == 60 + 75 + 2
+
+
+@pytest.mark.parametrize("exporters", ["[otlp_http]", "[otlp_http, nop]"])
+def test_one_exporter_without_storage_is_told(start, tmp_path, exporters):
+    port = free_port()
+    text = CONFIG.format(folder=tmp_path / "queue", port=port, url="http://127.0.0.1:1", batch="{timeout: 200ms}")
+    text = text.replace("exporters: [otlp_http]", "exporters: " + exporters).replace("exporters:\n", "exporters:\n  nop: {}\n", 1)
+    p = start(text, wait_ports=[port])
+    assert p.stop() == 0
+    assert p.stderr.count("Data is acknowledged before it is on disk") == ("nop" in exporters)
