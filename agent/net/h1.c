@@ -15,6 +15,7 @@
 #include "agent/base/clock.h"
 #include "agent/net/exchange.h"
 #include "agent/net/h1_layout.h"
+#include "agent/net/h1_probe.h"
 #include "agent/net/head.h"
 
 #define RUNS_PER_WAKE 4 /* between two looks at everything else */
@@ -203,15 +204,16 @@ static bool look_at_field(void *ctx, struct bytes name, struct bytes value)
  * status of a refusal, or 0. */
 static int look_at_framing(struct h1_exchange *h, const char *version)
 {
-    struct framing g = {.h = h};
+    const struct bytes head = h1_layout_head(h->mc, (const char *)h->x.method.data);
+    struct framing g = {.h = h, .layout.anywhere = !h1_layout_known()};
     g.ok = h1_layout_line(&g.layout, h->x.method, h->x.conn->url, bytes_str(version));
     h1_each(&h->x, look_at_field, &g);
     h->expects_body = h->chunked || h->x.announced > 0;
     h->early = h->chunked || h->x.announced > DISCARD_KEEP_BYTES || (g.expect && h->expects_body);
-    if (!g.ok || !h1_layout_end(&g.layout, &h->body) || !http_head_framing_ok(&g.f, h->http10))
+    if (!g.ok || !h1_layout_end(&g.layout, head, &h->body) ||
+        !http_head_framing_ok(&g.f, h->http10))
         return 400;
-    const size_t max = (size_t)server_limits_get().max_header_bytes;
-    return (size_t)(h->body - h->x.method.data) > max ? 431 : 0;
+    return head.len > (size_t)server_limits_get().max_header_bytes ? 431 : 0;
 }
 
 /* "http://host/path" (RFC 9112 3.2.2) is seen as "/path". */
@@ -457,13 +459,13 @@ static size_t pool_bytes(void)
 static int start_daemon(struct loop *l)
 {
     const unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME;
-    l->mhd = MHD_start_daemon(flags, 0, NULL, NULL, on_request, NULL, MHD_OPTION_CONNECTION_LIMIT,
-                              1u << 20, MHD_OPTION_CONNECTION_MEMORY_LIMIT, pool_bytes(),
-                              MHD_OPTION_URI_LOG_CALLBACK, on_target, NULL,
-                              MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)READ_STEP_BYTES,
-                              MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_NOTIFY_CONNECTION,
-                              on_connection, l, MHD_OPTION_NOTIFY_COMPLETED, on_completed, l,
-                              MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_END);
+    l->mhd = MHD_start_daemon(
+        flags, 0, NULL, NULL, on_request, NULL, MHD_OPTION_CONNECTION_LIMIT, 1u << 20,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, pool_bytes(), MHD_OPTION_URI_LOG_CALLBACK, on_target,
+        NULL, MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)READ_STEP_BYTES,
+        MHD_OPTION_STRICT_FOR_CLIENT, h1_layout_known() ? 0 : 1, MHD_OPTION_CONNECTION_TIMEOUT, 0u,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, l, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
+        l, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_END);
     if (!l->mhd)
         return -ENOMEM;
     l->mhd_watch.event = on_mhd;

@@ -15,6 +15,14 @@ static bool is_token_char(uint8_t c)
     return c && strchr("!#$%&'*+-.^_`|~", c);
 }
 
+bool http_is_token(struct bytes b)
+{
+    for (size_t i = 0; i < b.len; i++)
+        if (!is_token_char(b.data[i]))
+            return false;
+    return b.len > 0;
+}
+
 static bool is_blank(uint8_t c)
 {
     return c == ' ' || c == '\t';

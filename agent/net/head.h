@@ -17,6 +17,8 @@ enum head_kind {
  * with Transfer-Encoding, a Transfer-Encoding other than chunked, not exactly one Host on HTTP/1.1. */
 enum head_kind http_head_sniff(struct bytes in, size_t max);
 
+/* A method or the name of a field (RFC 9110 5.6.2). */
+bool http_is_token(struct bytes b);
 /* The framing rules of one header field after the other; false = refuse the request. */
 struct head_framing {
     unsigned lengths, encodings, hosts;

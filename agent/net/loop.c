@@ -9,6 +9,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/net/conn.h"
+#include "agent/net/h1_probe.h"
 #include "agent/net/tls_session.h"
 
 #define MAX_LOOPS 4
@@ -261,6 +262,7 @@ static int engine_start(struct err *reterr)
 {
     unsigned n = count_cpus();
     engine.max_conns = connection_limit();
+    h1_layout_known(); /* warns here, before the first request */
     engine.loops = calloc(n, sizeof(*engine.loops));
     int r = engine.loops ? 0 : -ENOMEM;
     while (r == 0 && engine.nloops < n) {

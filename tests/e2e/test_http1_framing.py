@@ -59,6 +59,7 @@ BAD = {
     "bare LF twice at the end of the head": HEAD + b"Content-Length: 5\n\n0\r\n\r\n",
     "control character": HEAD + b"A: b\x7f\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
     "no colon": HEAD + b"A\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+    "only a colon": HEAD + b":\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
     "no name": HEAD + b": b\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
     "no host": LINE + b"Content-Length: 5\r\n\r\n0\r\n\r\n",
     "two hosts": HEAD + b"Host: y\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",

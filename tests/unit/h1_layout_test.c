@@ -7,6 +7,7 @@
 
 #include "agent/base/buf.h"
 #include "agent/net/h1_layout.h"
+#include "agent/net/h1_probe.h"
 
 /* A line end becomes one NUL for each of its bytes; returns what is behind it. */
 static char *cut(char *line_end)
@@ -19,7 +20,7 @@ static char *cut(char *line_end)
 /* Cuts a head as libmicrohttpd does and shows the pieces to the layout. `text` is changed. */
 static bool look(char *text, size_t *ret_body)
 {
-    struct h1_layout l;
+    struct h1_layout l = {0};
     char *target = strchr(text, ' ') + 1, *version = strstr(target, " HTTP/") + 1;
     char *line = cut(version + strcspn(version, "\r\n"));
     target[-1] = version[-1] = 0;
@@ -31,9 +32,10 @@ static bool look(char *text, size_t *ret_body)
         value += strspn(value, " \t");
         ok = ok && h1_layout_field(&l, bytes_str(name), bytes_str(value));
     }
-    cut(line);
+    const char *end = cut(line);
     const uint8_t *body;
-    if (!ok || !h1_layout_end(&l, &body))
+    const struct bytes head = bytes_of(text, (size_t)(end - text));
+    if (!ok || !h1_layout_end(&l, head, &body))
         return false;
     *ret_body = (size_t)(body - (const uint8_t *)text);
     return true;
@@ -82,7 +84,7 @@ static void test_places(void **state)
     char text[] = "POST /x HTTP/1.1\0\0A\0b\0c\0\0B\0d\0\0\0\0";
     const char *a = text + 18;
     const struct bytes name = bytes_of(a, 1), value = bytes_of(a + 2, 1);
-    struct h1_layout l;
+    struct h1_layout l = {0};
     text[4] = text[7] = 0;
     assert_true(h1_layout_line(&l, bytes_str(text), bytes_str(text + 5), bytes_str(text + 8)));
     assert_false(h1_layout_field(&l, name, value)); /* "b", NUL, "c" */
@@ -95,11 +97,53 @@ static void test_places(void **state)
     assert_false(h1_layout_field(&l, bytes_of(a + 8, 0), bytes_of(a + 9, 1)));
 }
 
+/* A parser that hands out copies: what they say counts, and no byte beside them is looked at. */
+static void test_anywhere(void **state)
+{
+    (void)state;
+    const struct bytes method = bytes_str("POST"), target = bytes_str("/x"), name = bytes_str("A"),
+                       version = bytes_str("HTTP/1.1");
+    struct h1_layout l = {.anywhere = true};
+    const uint8_t *body;
+    assert_true(h1_layout_line(&l, method, target, version));
+    assert_true(h1_layout_field(&l, name, bytes_str("\tb c ")));
+    assert_true(h1_layout_field(&l, name, bytes_of(NULL, 0)));
+    assert_true(h1_layout_end(&l, bytes_of("", 0), &body));
+    assert_null(body);
+    assert_false(h1_layout_line(&l, method, bytes_of("", 0), version));
+    assert_false(h1_layout_line(&l, bytes_str("PO ST"), target, version));
+    assert_false(h1_layout_line(&l, method, target, bytes_str("HTTP/1.2")));
+    assert_false(h1_layout_field(&l, bytes_str("A "), bytes_str("b")));
+    assert_false(h1_layout_field(&l, name, bytes_str("b\rc")));
+    assert_false(h1_layout_field(&l, name, bytes_of("b\0c", 3)));
+}
+
+/* The version that this was written for. */
+static void test_known(void **state)
+{
+    (void)state;
+    if (strcmp(MHD_get_version(), "0.9.75") == 0)
+        assert_true(h1_layout_known());
+}
+
+/* ":", CR, LF: three NULs, of which two look like an end. */
+static void test_end(void **state)
+{
+    (void)state;
+    static const char text[] = "A\0b\0\0\0\0\0\0";
+    const struct h1_layout l = {.next = (const uint8_t *)text + 5};
+    const uint8_t *body;
+    assert_true(h1_layout_end(&l, bytes_of(text, 7), &body));
+    assert_ptr_equal(body, text + 7);
+    assert_false(h1_layout_end(&l, bytes_of(text, 8), &body));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_heads),
-        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_heads),    cmocka_unit_test(test_places),
+        cmocka_unit_test(test_anywhere), cmocka_unit_test(test_known),
+        cmocka_unit_test(test_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -201,6 +201,7 @@ static const struct {
     {"query", "POST /x?a=b&c=d+e HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n1", 200, true},
     {"blanks around a value", HEAD("/x") "A: \t b \t\r\nB:\r\nContent-Length:1\r\n\r\n1", 200,
      true},
+    {"only a colon", HEAD("/x") ":\r\nContent-Length: 1\r\n\r\n1", 400, false},
     {"blank before the colon", HEAD("/x") "Content-Length : 1\r\n\r\n1", 400, false},
     {"no Host", "GET /x HTTP/1.1\r\n\r\n", 400, false},
     {"garbage", "hello\r\n\r\n", 400, false},
