@@ -412,10 +412,11 @@ static struct cfg_value *expand_entry(struct expander *e, const struct cfg_value
     unsigned secretive = cfg_key_holds_secrets(v->keys[i]), credential = is_credential(e, v, i);
     size_t mark = cfg_path_push(&e->path, v->keys[i]);
     e->secretive += secretive;
-    e->credential += credential;
+    const unsigned outside = e->credential;
+    e->credential = cfg_key_names_file(v->keys[i]) ? 0 : outside + credential;
     struct cfg_value *item = expand_value(e, v->items[i], depth + 1);
     e->secretive -= secretive;
-    e->credential -= credential;
+    e->credential = outside;
     cfg_path_pop(&e->path, mark);
     return item;
 }

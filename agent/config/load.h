@@ -29,6 +29,8 @@ struct cfg_value *cfg_expand(struct config *c, struct cfg_value *root, struct cf
 bool cfg_key_holds_secrets(const char *key);
 /* Whether the text under such a key is itself a credential, even when it is written into the file. */
 bool cfg_key_is_credential(const char *key);
+/* Whether the text under such a key is a path, also within "htpasswd" and the like. */
+bool cfg_key_names_file(const char *key);
 /* Puts the password of a URL ("scheme://user:password@host") into the secrets. */
 void cfg_note_url(const char *text);
 /* Numbers below `v` whose text is a secret: their usual spelling becomes one, too. */

@@ -40,6 +40,11 @@ static bool is_about(const char *key)
     return false;
 }
 
+bool cfg_key_names_file(const char *key)
+{
+    return strcmp(key, "file") == 0 || strcmp(key, "filename") == 0;
+}
+
 static const char *const credential_words[] = {
     "authorization", "password",   "passwd",      "secret",  "credential", "api_key",
     "apikey",        "passphrase", "private_key", "key_pem", "set_cookie", NULL};

@@ -12,6 +12,7 @@
 
 #define CREDENTIALS_MAX 768 /* decoded */
 #define REFUSED_KEPT 64     /* wrong credentials that are remembered */
+#define SECRETS_MAX 256
 
 extern const struct component_type extension_basicauth;
 
@@ -49,17 +50,35 @@ static const char invalid[] = "invalid credentials", bad_format[] = "invalid aut
 
 /* ---- users of a server ---- */
 
-/* Who has shown the right password already need not be checked again. */
+/* Who has shown the right password already need not be checked again. Most stand where they stood,
+ * seen from the one before: with many users, looking for each of them would keep requests waiting.
+ */
 static void keep_proofs(struct htpasswd *new, const struct htpasswd *old)
 {
-    for (size_t i = 0; i < new->n; i++) {
-        struct htpasswd_user *to = &new->users[i];
-        const struct htpasswd_user *from = htpasswd_find(old, bytes_str(to->name));
-        if (!from || !from->proven || strcmp(from->code, to->code) != 0)
+    size_t guess = 0;
+    for (size_t i = 0; i < old->n; i++, guess++) {
+        const struct htpasswd_user *from = &old->users[i];
+        struct htpasswd_user *to = guess < new->n ? &new->users[guess] : NULL;
+        if (!from->proven)
             continue;
+        if (!to || strcmp(to->name, from->name) != 0)
+            to = htpasswd_find(new, bytes_str(from->name));
+        if (!to || strcmp(from->code, to->code) != 0)
+            continue;
+        guess = (size_t)(to - new->users);
         to->proven = true;
         memcpy(to->proof, from->proof, sizeof(to->proof));
     }
+}
+
+/* Passwords in plain text are blanked out where they turn up. Not beyond some: each is looked for
+ * in every text. */
+static void keep_secret(const struct htpasswd *h)
+{
+    unsigned left = SECRETS_MAX;
+    for (size_t i = 0; i < h->n && left; i++)
+        if (htpasswd_is_plain(h->users[i].code) && left--)
+            secrets_add(h->users[i].code);
 }
 
 /* Under the lock: `text` of the file (NULL = none), then the config's, which so counts more. */
@@ -77,8 +96,7 @@ static int load_users(struct basic *b, const char *text)
         htpasswd_done(&h);
         return r;
     }
-    for (size_t i = 0; i < h.n; i++)
-        secrets_add(h.users[i].code);
+    keep_secret(&h);
     keep_proofs(&h, &b->users);
     htpasswd_done(&b->users);
     b->users = h;

@@ -170,6 +170,11 @@ bool htpasswd_is_slow(const char *code)
     return is_bcrypt(code) || is_sha_crypt(code) || starts(code, "$1$") || starts(code, "$apr1$");
 }
 
+bool htpasswd_is_plain(const char *code)
+{
+    return !htpasswd_is_slow(code) && !starts(code, "{SHA}") && !starts(code, "{SSHA}");
+}
+
 bool htpasswd_match(const char *code, const char *password)
 {
     if (strlen(password) > HTPASSWD_PASSWORD_MAX)

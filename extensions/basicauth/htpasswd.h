@@ -24,6 +24,8 @@ void htpasswd_done(struct htpasswd *h);
 struct htpasswd_user *htpasswd_find(const struct htpasswd *h, struct bytes name);
 /* True for codes made to be slow: bcrypt, MD5 and SHA crypt. */
 bool htpasswd_is_slow(const char *code);
+/* True for passwords that stand there as they are. */
+bool htpasswd_is_plain(const char *code);
 /* Whether the password is the right one, in constant time for one code. Slow ones take milliseconds up to seconds. */
 bool htpasswd_match(const char *code, const char *password);
 

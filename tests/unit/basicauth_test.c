@@ -222,6 +222,45 @@ static void test_file(void **state)
     temp_dir_remove(dir);
 }
 
+/* Ten thousand users, of whom two are known, before and behind a line that goes away. Codes do not
+ * become words to be blanked out, of which every one slows all texts down; passwords do, some. */
+static void test_many_users(void **state)
+{
+    (void)state;
+    char dir[TEMP_DIR_BYTES], path[TEMP_DIR_BYTES + 16], yaml[2 * TEMP_DIR_BYTES];
+    struct rig r;
+    temp_dir_make(dir);
+    snprintf(path, sizeof(path), "%s/htpasswd", dir);
+    snprintf(yaml, sizeof(yaml), "htpasswd: {file: %s}", path);
+    secrets_clear();
+    for (int without = 0; without < 2; without++) {
+        FILE *f = fopen(path, "w");
+        assert_non_null(f);
+        for (int i = 0; i < 10000; i++) {
+            if (without && i == 5000)
+                continue;
+            if (i % 2)
+                fprintf(f, "user%d:password%04d\n", i, i);
+            else
+                fprintf(f, "user%d:" SLOW "\n", i);
+        }
+        fclose(f);
+        if (!without)
+            make(&r, yaml);
+        const char *expected = without ? "pass" : "later: pass";
+        assert_string_equal(knock(&r, "user4998:correct horse"), expected);
+        assert_string_equal(knock(&r, "user9998:correct horse"), expected);
+        assert_string_equal(knock(&r, "user9999:password9999"), "pass");
+    }
+    assert_string_equal(knock(&r, "user5000:correct horse"), "invalid credentials");
+    assert_true(secrets_found(bytes_str("<password0001>")));
+    assert_false(secrets_found(bytes_str("<password9999>")));
+    assert_false(secrets_found(bytes_str("<" SLOW ">")));
+    end(&r);
+    secrets_clear();
+    temp_dir_remove(dir);
+}
+
 /* "Name: value", or the error. */
 static const char *sent(struct rig *r)
 {
@@ -307,7 +346,7 @@ int main(void)
         cmocka_unit_test(test_quick),  cmocka_unit_test(test_slow),
         cmocka_unit_test(test_many),   cmocka_unit_test(test_left_over),
         cmocka_unit_test(test_file),   cmocka_unit_test(test_clients),
-        cmocka_unit_test(test_config),
+        cmocka_unit_test(test_config), cmocka_unit_test(test_many_users),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

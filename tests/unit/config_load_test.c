@@ -273,6 +273,8 @@ static void test_secrets(void **state)
         {"auth: {x: \"${env:TOKEN}\"}", "tok-123456", NULL},
         {"bearertokenauth/x: {token: \"${env:TOKEN}\"}", "tok-123456", NULL},
         {"basicauth: {client_auth: {username: u, password: literal-value}}", "literal-value", NULL},
+        {"htpasswd: {inline: \"u:literal-value\"}", "u:literal-value", NULL},
+        {"htpasswd: {file: /etc/motel/users}", NULL, "/etc/motel/users"},
         {"tls: {key_pem: \"${env:TOKEN}\"}", "tok-123456", NULL},
         {"tls: {key_file: \"${env:TOKEN}\"}", NULL, "tok-123456"},
         {"value: ${env:TOKEN}", NULL, "tok-123456"},
