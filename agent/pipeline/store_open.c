@@ -154,6 +154,7 @@ int store_ready(struct store *st, struct err *reterr)
     store_unguard(&g);
     if (r == 0) {
         st->was_open = true;
+        st->has_place = store_is_placed(st);
         store_note_size(st);
     }
     return r;

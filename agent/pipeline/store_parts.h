@@ -81,6 +81,7 @@ struct store {
     _Atomic size_t live_bytes, file_bytes;
     bool was_open;          /* before, so that next_id is known */
     bool was_large;         /* the file was larger than rebound_needed_bytes */
+    bool has_place;         /* the file can be told from others, see store_place.h */
     uint64_t compact_at_ns, place_at_ns; /* not before; place: see store_place.h */
     struct store_syncer *syncer; /* NULL until there is something to do */
 };

@@ -23,6 +23,11 @@ static bool has_no_name(int fd)
     return fstat(fd, &sb) == 0 && sb.st_nlink == 0;
 }
 
+bool store_is_placed(const struct store *st)
+{
+    return is_named(st->file.fd, st->path);
+}
+
 bool store_was_cut(const struct store *st)
 {
     struct stat sb;
@@ -70,7 +75,7 @@ static int put_back(struct store *st, struct err *reterr)
     struct stat sb;
     _cleanup_free_ char *backup = NULL;
     int r = lock_again(st, reterr);
-    if (r < 0 || is_named(st->file.fd, st->path))
+    if (r < 0 || store_is_placed(st))
         return r;
     if (lstat(st->path, &sb) == 0)
         r = store_set_aside(st, &backup, reterr);
@@ -87,7 +92,7 @@ static int put_back(struct store *st, struct err *reterr)
 int store_keep_place(struct store *st, struct err *reterr)
 {
     const uint64_t now_ns = clock_now_ns();
-    if (is_named(st->file.fd, st->path) && !has_no_name(st->lock_fd))
+    if (!st->has_place || (store_is_placed(st) && !has_no_name(st->lock_fd)))
         return 0;
     if (now_ns < st->place_at_ns)
         return err_set(reterr, -EIO, "the queue file was removed or replaced while in use");

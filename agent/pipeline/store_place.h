@@ -5,6 +5,8 @@
 
 #include "agent/pipeline/store_parts.h"
 
+/* The file is what stands at the path. Not so right after it was opened: on this file system numbers of files mean nothing. */
+bool store_is_placed(const struct store *st);
 /* A file that has lost its place is written anew there, with the lock beside it; one that took its place is set aside. 0 or -errno; for a
  * second after an error another call is one, too. */
 int store_keep_place(struct store *st, struct err *reterr);
