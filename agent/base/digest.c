@@ -1,6 +1,7 @@
 #include "agent/base/digest.h"
 
 #include <nettle/md5.h>
+#include <nettle/nettle-meta.h>
 #include <nettle/sha1.h>
 #include <nettle/sha2.h>
 
@@ -10,36 +11,37 @@ _Static_assert(MD5_BYTES == MD5_DIGEST_SIZE && SHA1_BYTES == SHA1_DIGEST_SIZE &&
                    SHA256_BYTES == SHA256_DIGEST_SIZE && SHA512_BYTES == SHA512_DIGEST_SIZE,
                "sizes of digests");
 
+static void digest(const struct nettle_hash *h, struct bytes text, uint8_t *ret)
+{
+    union {
+        struct md5_ctx md5;
+        struct sha1_ctx sha1;
+        struct sha256_ctx sha256;
+        struct sha512_ctx sha512;
+    } c;
+    h->init(&c);
+    h->update(&c, text.len, text.data);
+    h->digest(&c, h->digest_size, ret);
+}
+
 void digest_md5(struct bytes text, uint8_t ret[MD5_BYTES])
 {
-    struct md5_ctx c;
-    md5_init(&c);
-    md5_update(&c, text.len, text.data);
-    md5_digest(&c, MD5_BYTES, ret);
+    digest(&nettle_md5, text, ret);
 }
 
 void digest_sha1(struct bytes text, uint8_t ret[SHA1_BYTES])
 {
-    struct sha1_ctx c;
-    sha1_init(&c);
-    sha1_update(&c, text.len, text.data);
-    sha1_digest(&c, SHA1_BYTES, ret);
+    digest(&nettle_sha1, text, ret);
 }
 
 void digest_sha256(struct bytes text, uint8_t ret[SHA256_BYTES])
 {
-    struct sha256_ctx c;
-    sha256_init(&c);
-    sha256_update(&c, text.len, text.data);
-    sha256_digest(&c, SHA256_BYTES, ret);
+    digest(&nettle_sha256, text, ret);
 }
 
 void digest_sha512(struct bytes text, uint8_t ret[SHA512_BYTES])
 {
-    struct sha512_ctx c;
-    sha512_init(&c);
-    sha512_update(&c, text.len, text.data);
-    sha512_digest(&c, SHA512_BYTES, ret);
+    digest(&nettle_sha512, text, ret);
 }
 
 void digest_sha256_hex(struct bytes text, char ret[2 * SHA256_BYTES])

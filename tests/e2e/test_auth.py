@@ -340,18 +340,27 @@ service:
 
 
 # ---------------------------------------------------------------- clients
+def send_one(port, sink):
+    """A request through the program to the backend."""
+    n = len(sink.requests)
+    assert post(port, "traces", span_request(1))[0] == 200
+    wait_until(lambda: len(sink.requests) == n + 1)
+
+
+def replace_token(folder, text):
+    (folder / "next").write_text(text)
+    os.rename(folder / "next", folder / "token")
+
+
 def test_http_credentials_are_read_for_every_request(start, http_sink, tmp_path):
     (tmp_path / "token").write_text("old-sekret\n")
     sink, port = http_sink(), free_port()
     program = start(client(port, f"otlp_http: {{endpoint: '{sink.url}', headers: {{authorization: Bearer config-sekret, x-other: kept}}, "
                                  "auth: {authenticator: bearertokenauth}}",
                            f"extensions:\n  bearertokenauth: {{filename: {tmp_path}/token}}"), wait_ports=[port])
-    assert post(port, "traces", span_request(1))[0] == 200
-    wait_until(lambda: len(sink.requests) == 1)
-    (tmp_path / "next").write_text("new-sekret\n")
-    os.rename(tmp_path / "next", tmp_path / "token")
-    assert post(port, "traces", span_request(1))[0] == 200
-    wait_until(lambda: len(sink.requests) == 2)
+    send_one(port, sink)
+    replace_token(tmp_path, "new-sekret\n")
+    send_one(port, sink)
     assert [r["headers"]["authorization"] for r in sink.requests] == ["Bearer old-sekret", "Bearer new-sekret"]
     assert all(r["headers"]["x-other"] == "kept" for r in sink.requests)
     assert program.stop() == 0
@@ -367,8 +376,7 @@ def test_data_waits_for_the_token(start, http_sink, tmp_path):
     assert post(port, "traces", span_request(1))[0] == 200
     wait_until(lambda: "failed to get credentials: no bearer token" in program.stderr, what="the reason in the log")
     assert not sink.requests
-    (tmp_path / "next").write_text("late-sekret")
-    os.rename(tmp_path / "next", tmp_path / "token")
+    replace_token(tmp_path, "late-sekret")
     wait_until(lambda: sink.requests, what="the request")
     assert sink.requests[0]["headers"]["authorization"] == "Bearer late-sekret"
     assert program.stop() == 0
@@ -404,11 +412,9 @@ def test_grpc_metadata_of_every_call(start, grpc_sink, certificate, tmp_path):
     program = start(client(port, f"otlp_grpc: {{endpoint: '127.0.0.1:{sink.port}', tls: {{ca_file: {certificate}/cert.pem}}, "
                                  "headers: {Authorization: Bearer config-sekret, x-other: kept}, auth: {authenticator: basicauth}}",
                            f"extensions:\n  basicauth: {{client_auth: {{username: u, password_file: {tmp_path}/word}}}}"), wait_ports=[port])
-    assert post(port, "traces", span_request(1))[0] == 200
-    wait_until(lambda: len(sink.requests) == 1)
+    send_one(port, sink)
     (tmp_path / "word").write_text("two\n")
-    assert post(port, "traces", span_request(1))[0] == 200
-    wait_until(lambda: len(sink.requests) == 2)
+    send_one(port, sink)
     assert [r["metadata"]["authorization"] for r in sink.requests] == [basic("u", "one"), basic("u", "two")]
     assert all(r["metadata"]["x-other"] == "kept" for r in sink.requests)
     assert program.stop() == 0

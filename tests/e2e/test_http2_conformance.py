@@ -5,20 +5,16 @@ import struct
 import pytest
 from wire_client import (ACK, CANCEL, COMPRESSION_ERROR, CONTINUATION, DATA, END_HEADERS, END_STREAM, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, GOAWAY,
                          H2, HEADERS, LOGS, NO_ERROR, PADDED, PING, PREFACE, PRIORITY, PRIORITY_FLAG, PROTOCOL_ERROR, PUSH_PROMISE, RST_STREAM,
-                         SETTINGS, STREAM_CLOSED, WINDOW_UPDATE, Server, frame, read_all, request_fields, settings)
+                         SETTINGS, STREAM_CLOSED, WINDOW_UPDATE, frame, lasting_server, read_all, request_fields, settings)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    from conftest import MOTEL, SANITIZER_WORDS, Program
-    folder = tmp_path_factory.mktemp("http2")
-    s = Server(lambda config, **kw: Program(MOTEL, folder, config, **kw))
-    yield s
-    assert s.program.alive()
-    with H2(s.grpc) as c:
-        assert c.alive(1)
-    assert s.program.stop() == 0
-    assert not any(w in s.program.stderr for w in SANITIZER_WORDS), s.program.stderr[-3000:]
+    with lasting_server(tmp_path_factory.mktemp("http2")) as s:
+        yield s
+        assert s.program.alive()
+        with H2(s.grpc) as c:
+            assert c.alive(1)
 
 
 def u32(n):

@@ -54,6 +54,15 @@ class Watch:
         return self.peak
 
 
+def at_once(work, calls):
+    """Runs work(*args) for each of the calls, all at a time, until all have ended."""
+    threads = [threading.Thread(target=work, args=args) for args in calls]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+
+
 def config(http, grpc, backend, limiter="", motel="", exporter="", metrics="level: none"):
     processors = f"processors:\n  memory_limiter: {limiter}\n" if limiter else ""
     names = "memory_limiter" if limiter else ""
@@ -248,11 +257,7 @@ def test_grpc_flood(start):
                 with lock:
                     codes[code] = codes.get(code, 0) + 1
                     acknowledged[0] += spans if code == "OK" else 0
-    threads = [threading.Thread(target=client) for _ in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    at_once(client, [()] * 4)
     peak = watch.stop()
     print(f"grpc: {codes}, peak {peak / MIB:.1f} MiB")
     assert set(codes) == {"OK", "UNAVAILABLE"}, codes
@@ -283,11 +288,7 @@ def test_bombs(start, kind):
     def client():
         for _ in range(10):
             got.append(post(http, "traces", small, headers={"Content-Encoding": kind}, timeout=120)[0])
-    threads = [threading.Thread(target=client) for _ in range(16)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    at_once(client, [()] * 16)
     peak = watch.stop()
     print(f"{kind}: {len(small)} bytes to {len(text)}: {sorted(set(got))}, peak {peak / MIB:.1f} MiB")
     assert len(got) == 160 and set(got) <= {200, 400, 503}
@@ -312,11 +313,7 @@ def test_large_json(start):
             status = post(http, "traces", bodies[name], timeout=120)[0]
             with lock:
                 got.setdefault(name, set()).add(status)
-    threads = [threading.Thread(target=client, args=(name,)) for name in bodies for _ in range(2)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    at_once(client, [(name,) for name in bodies for _ in range(2)])
     peak = watch.stop()
     print(f"large JSON: {got}, peak {peak / MIB:.1f} MiB")
     assert got["skipped"] <= {400, 503} and got["deep"] <= {400, 503} and got["wide"] <= {200, 400, 503}

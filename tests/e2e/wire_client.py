@@ -1,4 +1,5 @@
 """Clients that send what no library would: bare bytes, HTTP/2 frames one by one; and a receiver with its own metrics to look at."""
+import contextlib
 import os
 import socket
 import struct
@@ -7,7 +8,7 @@ import time
 import urllib.request
 
 import hpack
-from conftest import free_port, wait_until
+from conftest import MOTEL, SANITIZER_WORDS, Program, free_port, wait_until
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
@@ -66,6 +67,15 @@ service:
 
     def closed(self, reason):
         return self.metric("motel_server_closed_connections", reason=reason)
+
+
+@contextlib.contextmanager
+def lasting_server(folder):
+    """A Server for the tests of a whole module; in the end it is there, stops well and has nothing of a sanitizer to tell."""
+    s = Server(lambda config, **kw: Program(MOTEL, folder, config, **kw))
+    yield s
+    assert s.program.stop() == 0
+    assert not any(w in s.program.stderr for w in SANITIZER_WORDS), s.program.stderr[-3000:]
 
 
 def read_all(s, limit=20.0):

@@ -12,6 +12,13 @@ static void offer_ok(struct disk_rig *d, uint32_t first, uint32_t n)
     assert_int_equal(offer_numbered(d, first, n, 10), VERDICT_OK);
 }
 
+/* Requests of one record each, numbered from `first` up to before `end`. */
+static void offer_each(struct disk_rig *d, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first; i < end; i++)
+        offer_ok(d, i, 1);
+}
+
 /* As a client that is refused for a while. */
 static void offer_until_taken(struct disk_rig *d, uint32_t first, size_t size)
 {
@@ -20,6 +27,21 @@ static void offer_until_taken(struct disk_rig *d, uint32_t first, size_t size)
     while ((v = offer_numbered(d, first, 1, size)) == VERDICT_RETRY && clock_now_ns() < end_ns)
         usleep(1000);
     assert_int_equal(v, VERDICT_OK);
+}
+
+/* Another start with a backend that works: the 20 requests on disk come, then 5 new ones. `queued`:
+ * how many of those on disk count as in the queue. */
+static void comes_after_restart(struct disk_rig *d, int64_t queued)
+{
+    backend_set(&d->backend, true, VERDICT_OK);
+    disk_rig_start(d);
+    assert_int_equal(disk_gauge(d, "motel_exporter_disk_records"), 20);
+    assert_int_equal(disk_gauge(d, "otelcol_exporter_queue_size"), queued);
+    offer_each(d, 20, 25);
+    backend_set(&d->backend, false, VERDICT_OK);
+    disk_rig_stop(d, 60000);
+    assert_came(&d->backend, 25, true);
+    disk_rig_done(d);
 }
 
 /* ---- storage ---- */
@@ -49,23 +71,13 @@ static void test_restart(void **state)
     disk_rig_init(&d, true);
     backend_set(&d.backend, false, VERDICT_RETRY);
     disk_rig_start(&d);
-    for (uint32_t i = 0; i < 20; i++)
-        offer_ok(&d, i, 1);
+    offer_each(&d, 0, 20);
     disk_rig_stop(&d, 100);
     assert_int_equal(d.backend.n, 0);
     assert_int_equal(disk_rig_stored(&d), 20);
     assert_int_equal(disk_counter(&d, "otelcol_exporter_send_failed_log_records"), 0);
     assert_int_equal(disk_gauge(&d, "otelcol_exporter_queue_size"), 0);
-    backend_set(&d.backend, true, VERDICT_OK);
-    disk_rig_start(&d);
-    assert_int_equal(disk_gauge(&d, "motel_exporter_disk_records"), 20);
-    assert_int_equal(disk_gauge(&d, "otelcol_exporter_queue_size"), 20);
-    for (uint32_t i = 20; i < 25; i++)
-        offer_ok(&d, i, 1);
-    backend_set(&d.backend, false, VERDICT_OK);
-    disk_rig_stop(&d, 60000);
-    assert_came(&d.backend, 25, true);
-    disk_rig_done(&d);
+    comes_after_restart(&d, 20);
 }
 
 /* What is just being written when the stop comes is sent, too. */
@@ -98,8 +110,7 @@ static void test_full(void **state)
     d.queue_settings.queue_size = 3;
     backend_set(&d.backend, true, VERDICT_OK);
     disk_rig_start(&d);
-    for (uint32_t i = 0; i < 3; i++)
-        offer_ok(&d, i, 1);
+    offer_each(&d, 0, 3);
     assert_int_equal(offer_numbered(&d, 3, 1, 10), VERDICT_RETRY);
     backend_set(&d.backend, false, VERDICT_OK);
     assert_soon(backend_count(&d.backend) == 3);
@@ -117,8 +128,7 @@ static void test_given_up_is_deleted(void **state)
     d.backend.poison = 1;
     d.backend.poisoned = VERDICT_REJECT;
     disk_rig_start(&d);
-    for (uint32_t i = 0; i < 3; i++)
-        offer_ok(&d, i, 1);
+    offer_each(&d, 0, 3);
     disk_rig_stop(&d, 60000);
     assert_int_equal(d.backend.n, 2);
     assert_int_equal(disk_counter(&d, "otelcol_exporter_send_failed_log_records"), 1);
@@ -180,11 +190,9 @@ static void test_reload(void **state)
     disk_rig_init(&d, true);
     backend_set(&d.backend, false, VERDICT_RETRY);
     struct queue *old = disk_rig_start(&d);
-    for (uint32_t i = 0; i < 20; i++)
-        offer_ok(&d, i, 1);
+    offer_each(&d, 0, 20);
     disk_rig_start(&d);
-    for (uint32_t i = 20; i < 30; i++)
-        offer_ok(&d, i, 1);
+    offer_each(&d, 20, 30);
     assert_int_equal(disk_gauge(&d, "motel_exporter_disk_records"), 30);
     queue_stop(old, clock_now_ns() + 50 * NS_PER_MS);
     queue_free(old);
@@ -315,15 +323,13 @@ static void test_spill_keeps_the_order(void **state)
     backend_set(&d.backend, true, VERDICT_OK);
     disk_rig_start(&d);
     assert_false(queue_durable(d.queue));
-    for (uint32_t i = 0; i < 40; i++)
-        offer_ok(&d, i, 1);
+    offer_each(&d, 0, 40);
     assert_int_equal(disk_gauge(&d, "motel_exporter_disk_records"), 36);
     assert_int_equal(disk_gauge(&d, "otelcol_exporter_queue_size"), 4);
     backend_set(&d.backend, false, VERDICT_OK);
     assert_soon(backend_count(&d.backend) == 40);
     assert_soon(disk_gauge(&d, "motel_exporter_disk_records") == 0);
-    for (uint32_t i = 40; i < 43; i++)
-        offer_ok(&d, i, 1);
+    offer_each(&d, 40, 43);
     disk_rig_stop(&d, 60000);
     assert_came(&d.backend, 43, true);
     disk_rig_done(&d);
@@ -338,20 +344,10 @@ static void test_spill_at_the_stop(void **state)
     d.queue_settings.queue_size = 4;
     backend_set(&d.backend, false, VERDICT_RETRY);
     disk_rig_start(&d);
-    for (uint32_t i = 0; i < 20; i++)
-        offer_ok(&d, i, 1);
+    offer_each(&d, 0, 20);
     disk_rig_stop(&d, 50);
     assert_int_equal(disk_counter(&d, "otelcol_exporter_send_failed_log_records"), 0);
-    backend_set(&d.backend, true, VERDICT_OK);
-    disk_rig_start(&d);
-    assert_int_equal(disk_gauge(&d, "motel_exporter_disk_records"), 20);
-    assert_int_equal(disk_gauge(&d, "otelcol_exporter_queue_size"), 0);
-    for (uint32_t i = 20; i < 25; i++)
-        offer_ok(&d, i, 1);
-    backend_set(&d.backend, false, VERDICT_OK);
-    disk_rig_stop(&d, 60000);
-    assert_came(&d.backend, 25, true);
-    disk_rig_done(&d);
+    comes_after_restart(&d, 0);
 }
 
 /* An attempt that hangs at the end of the time is kept with the others. */
@@ -362,8 +358,7 @@ static void test_spill_of_what_is_under_way(void **state)
     disk_rig_init(&d, false);
     backend_set(&d.backend, true, VERDICT_OK);
     disk_rig_start(&d);
-    for (uint32_t i = 0; i < 3; i++)
-        offer_ok(&d, i, 1);
+    offer_each(&d, 0, 3);
     assert_soon(backend_inside(&d.backend) == 1);
     disk_rig_stop(&d, 50);
     backend_set(&d.backend, false, VERDICT_OK);

@@ -116,6 +116,24 @@ static inline int rig_bind(struct rig *r, const struct component_type *type, con
     return rc == 0 && type->check ? type->check(*ret, e) : rc;
 }
 
+struct rig_config {
+    const char *yaml, *text; /* what the error says; NULL = good */
+};
+/* Binds and checks each of them; no error may hold the word SEKRET. */
+static inline void rig_check_configs(const struct component_type *type, const struct rig_config *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct rig r = {0};
+        struct err e = {.text = ""};
+        void *bound;
+        int rc = rig_bind(&r, type, rows[i].yaml, &bound, &e);
+        if ((rc == 0) != !rows[i].text || (rows[i].text && !strstr(e.text, rows[i].text)))
+            fail_msg("%s: %s", rows[i].yaml, e.text);
+        assert_null(strstr(e.text, "SEKRET"));
+        config_free(r.config);
+    }
+}
+
 /* Makes the component with `nsinks` branches behind it for `s`. It is not started. */
 static inline void rig_make(struct rig *r, const struct component_type *type, const char *id, enum signal s,
                             unsigned nsinks, const char *yaml)

@@ -29,4 +29,12 @@ static inline void temp_dir_remove(const char *dir)
     remove(dir);
 }
 
+static inline void temp_file_put(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
 #endif
