@@ -1,4 +1,4 @@
-/* Inside of the HTTP/2 carrier: the connection (h2.c) and its streams (h2_stream.c). */
+/* Inside of the HTTP/2 carrier: the connection (h2.c), its streams (h2_stream.c) and their replies (h2_reply.c). */
 #ifndef MOTEL_NET_H2_IMPL_H
 #define MOTEL_NET_H2_IMPL_H
 
@@ -51,6 +51,8 @@ struct h2_stream {
     unsigned ntrailers;
 };
 
+static inline struct h2_stream *h2_stream_of(const struct http_exchange *x) { return (struct h2_stream *)x; }
+
 /* nghttp2 callbacks for streams; user_data is the h2_conn. */
 int h2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user_data);
 int h2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *user_data);
@@ -59,6 +61,11 @@ int h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const uin
 int h2_on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, const uint8_t *data, size_t len, void *user_data);
 int h2_on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t code, void *user_data);
 int h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user_data);
+/* As struct carrier says. */
+void h2_reply(struct http_exchange *x, struct reply *r);
+void h2_answer_grpc(struct h2_stream *s, int status, const char *code, const char *message);
+/* A peer that waits for an answer must get this one: without memory for it the connection ends. */
+void h2_stream_reset(struct h2_stream *s, uint32_t code);
 /* A HEADERS or DATA frame is complete. */
 void h2_stream_frame(struct h2_conn *h, const nghttp2_frame *frame);
 /* Resets the streams whose request takes too long or has stalled. When the next one may be due. */

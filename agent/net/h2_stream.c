@@ -1,4 +1,4 @@
-/* HTTP/2 streams: header rules, bodies, gRPC messages, replies. */
+/* HTTP/2 streams: header rules, bodies, gRPC messages. */
 #include "agent/net/h2_impl.h"
 
 #include <errno.h>
@@ -14,13 +14,7 @@ struct h2_field {
     uint32_t name_len, value_len;
 };
 
-static struct h2_stream *stream_of(const struct http_exchange *x)
-{
-    return (struct h2_stream *)x;
-}
-
-/* A peer that waits for an answer must get this one: without memory for it the connection ends. */
-static void reset(struct h2_stream *s, uint32_t code)
+void h2_stream_reset(struct h2_stream *s, uint32_t code)
 {
     if (nghttp2_submit_rst_stream(s->h->session, NGHTTP2_FLAG_NONE, s->id, code) != 0)
         s->h->cut_now = true;
@@ -47,7 +41,7 @@ static void h2_each(const struct http_exchange *x,
 {
     struct bytes name, value;
     size_t at = 0;
-    while (next_field(stream_of(x)->head, &at, &name, &value))
+    while (next_field(h2_stream_of(x)->head, &at, &name, &value))
         if (name.data[0] != ':' && !each(ctx, name, value))
             return;
 }
@@ -144,119 +138,11 @@ int h2_on_header(nghttp2_session *session, const nghttp2_frame *frame, const uin
     const bool request = frame->headers.cat == NGHTTP2_HCAT_REQUEST;
     if (ok && (!request || keep_field(s, name, value) == 0))
         return 0;
-    reset(s, ok ? NGHTTP2_REFUSED_STREAM : NGHTTP2_PROTOCOL_ERROR);
+    h2_stream_reset(s, ok ? NGHTTP2_REFUSED_STREAM : NGHTTP2_PROTOCOL_ERROR);
     return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
-/* ---- replies ---- */
-
-/* An answer that there was no memory for: CANCELLED for gRPC, which clients may try again. Not
- * REFUSED_STREAM, since the request was processed. */
-#define NO_MEMORY_CODE NGHTTP2_CANCEL
-
-static nghttp2_nv nv_of(const char *name, const char *value)
-{
-    return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value),
-                        NGHTTP2_NV_FLAG_NONE};
-}
-
-static int submit_trailers(struct h2_stream *s)
-{
-    nghttp2_nv nva[16];
-    unsigned n = s->ntrailers < ARRAY_SIZE(nva) ? s->ntrailers : (unsigned)ARRAY_SIZE(nva);
-    for (unsigned i = 0; i < n; i++)
-        nva[i] = nv_of(s->trailers[i].name, s->trailers[i].value);
-    return nghttp2_submit_trailer(s->h->session, s->id, nva, n);
-}
-
-static ssize_t read_body(_unused_ nghttp2_session *session, _unused_ int32_t stream_id, uint8_t *to,
-                         size_t room, uint32_t *flags, nghttp2_data_source *source,
-                         _unused_ void *user_data)
-{
-    struct h2_stream *s = source->ptr;
-    size_t left = s->out->len - s->out_at, n = left < room ? left : room;
-    memcpy(to, s->out->data + s->out_at, n);
-    s->moved_ns = clock_now_ns();
-    s->out_at += n;
-    if (n == left) {
-        *flags |= NGHTTP2_DATA_FLAG_EOF;
-        if (s->ntrailers) {
-            *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-            if (submit_trailers(s) != 0) {
-                reset(s, NO_MEMORY_CODE);
-                return NGHTTP2_ERR_DEFERRED;
-            }
-        }
-    }
-    return (ssize_t)n;
-}
-
-/* "content-length" for ordinary HTTP; nghttp2 copies everything. */
-static int submit_headers(struct h2_stream *s, const struct reply *r)
-{
-    nghttp2_nv nva[32];
-    char status[12], length[24];
-    size_t n = 0;
-    snprintf(status, sizeof(status), "%d", r->status);
-    nva[n++] = nv_of(":status", status);
-    for (unsigned i = 0; i < r->nheaders && n < ARRAY_SIZE(nva) - 1; i++)
-        nva[n++] = nv_of(r->headers[i].name, r->headers[i].value);
-    if (!s->x.grpc) {
-        snprintf(length, sizeof(length), "%zu", r->body ? r->body->len : 0);
-        nva[n++] = nv_of("content-length", length);
-    }
-    nghttp2_data_provider provider = {.source.ptr = s, .read_callback = read_body};
-    return nghttp2_submit_response(s->h->session, s->id, nva, n, s->out ? &provider : NULL);
-}
-
-static void h2_reply(struct http_exchange *x, struct reply *r)
-{
-    struct h2_stream *s = stream_of(x);
-    s->discard = true;
-    s->moved_ns = clock_now_ns();
-    bool head_only = bytes_eq_str(x->method, "HEAD");
-    if (r->body && r->body->len && !head_only)
-        s->out = buf_ref(r->body);
-    if (s->out && r->ntrailers && (s->trailers = http_fields_copy(r->trailers, r->ntrailers)))
-        s->ntrailers = r->ntrailers;
-    const bool cut_short = s->out && r->ntrailers && !s->trailers;
-    if (cut_short || submit_headers(s, r) != 0)
-        reset(s, NO_MEMORY_CODE);
-    buf_unref(r->body);
-    if (!s->h->in_recv)
-        h2_flush(s->h);
-}
-
 static const struct carrier h2_carrier = {CARRIER_HTTP2, h2_each, h2_reply};
-
-int h2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
-{
-    struct h2_conn *h = user_data;
-    if (frame->hd.type == NGHTTP2_RST_STREAM && frame->hd.stream_id > h->last_reset_id)
-        h->last_reset_id = frame->hd.stream_id;
-    if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
-        return 0;
-    struct h2_stream *s = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
-    if (!s)
-        return 0;
-    s->h->ping_strikes = 0;
-    if (!(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
-        return 0;
-    s->replied = true;
-    s->replied_ns = clock_now_ns();
-    /* A request that was whole needs no more; one answered early is read away for a while, because
-     * some clients only look at the answer once they could send everything. */
-    if (!s->ended && s->requested)
-        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_NO_ERROR);
-    return 0;
-}
-
-static void answer_grpc(struct h2_stream *s, int status, const char *code, const char *message)
-{
-    const struct http_header_out headers[] = {
-        {"content-type", "application/grpc"}, {"grpc-status", code}, {"grpc-message", message}};
-    exchange_reply_headers(&s->x, status, headers, ARRAY_SIZE(headers));
-}
 
 /* ---- requests ---- */
 
@@ -288,13 +174,13 @@ static void on_request_headers(struct h2_stream *s)
     }
     find_target(s);
     if ((s->pseudo & needed) != needed || s->x.path.len == 0) {
-        reset(s, NGHTTP2_PROTOCOL_ERROR);
+        h2_stream_reset(s, NGHTTP2_PROTOCOL_ERROR);
         return;
     }
     s->h->saw_grpc |= s->x.grpc;
     if (!(s->pseudo & PSEUDO_AUTHORITY) && !s->has_host) {
         if (s->x.grpc)
-            answer_grpc(s, 400, "13", "no host or :authority header present");
+            h2_answer_grpc(s, 400, "13", "no host or :authority header present");
         else
             exchange_reply_text(&s->x, 400, "400 Bad Request: missing required Host header", false);
         return;
@@ -327,7 +213,7 @@ static size_t take_prefix(struct h2_stream *s, struct bytes in)
     int r = grpc_frame_parse(bytes_of(s->prefix, GRPC_PREFIX_BYTES), &compressed, &message, &used,
                              &need);
     if (r < 0) {
-        answer_grpc(s, 200, "13", "a gRPC message begins with a flag other than 0 or 1");
+        h2_answer_grpc(s, 200, "13", "a gRPC message begins with a flag other than 0 or 1");
         return n;
     }
     s->x.grpc_compressed = s->prefix[0];
@@ -367,11 +253,11 @@ int h2_on_data(nghttp2_session *session, _unused_ uint8_t flags, int32_t stream_
     s->received += len;
     s->moved_ns = s->h->last_read_ns;
     if (!s->x.grpc && s->has_length && s->received > s->x.announced) {
-        reset(s, NGHTTP2_PROTOCOL_ERROR);
+        h2_stream_reset(s, NGHTTP2_PROTOCOL_ERROR);
     } else if (s->discard || s->requested) {
         s->discarded += len;
         if (s->discarded > DISCARD_MAX_BYTES)
-            reset(s, NGHTTP2_NO_ERROR);
+            h2_stream_reset(s, NGHTTP2_NO_ERROR);
     } else if (s->x.grpc) {
         take_grpc(s, bytes_of(data, len));
     } else {
@@ -386,7 +272,7 @@ static void on_end(struct h2_stream *s)
     if (s->discard || s->requested)
         return;
     if (!s->x.grpc && s->has_length && s->received != s->x.announced) {
-        reset(s, NGHTTP2_PROTOCOL_ERROR);
+        h2_stream_reset(s, NGHTTP2_PROTOCOL_ERROR);
         return;
     }
     s->x.truncated = s->x.grpc;
@@ -403,7 +289,7 @@ void h2_stream_frame(struct h2_conn *h, const nghttp2_frame *frame)
     if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM)
         on_end(s);
     else if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat != NGHTTP2_HCAT_REQUEST)
-        reset(s, NGHTTP2_PROTOCOL_ERROR); /* trailers end the request: RFC 9113 8.1 */
+        h2_stream_reset(s, NGHTTP2_PROTOCOL_ERROR); /* trailers end the request: RFC 9113 8.1 */
 }
 
 /* ---- life ---- */
@@ -461,7 +347,7 @@ uint64_t h2_reset_slow(struct h2_conn *h, uint64_t now)
         const uint64_t at = slow_at(s, &why);
         if (now >= at) {
             server_count(why);
-            reset(s, NGHTTP2_CANCEL);
+            h2_stream_reset(s, NGHTTP2_CANCEL);
             s->started_ns = 0;
         } else if (at < next) {
             next = at;
