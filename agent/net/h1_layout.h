@@ -19,8 +19,9 @@ struct bytes h1_layout_target(const char *target);
 bool h1_layout_line(struct h1_layout *l, struct bytes method, struct bytes target, struct bytes version);
 bool h1_layout_field(struct h1_layout *l, struct bytes name, struct bytes value);
 /* `head` is what libmicrohttpd took for the head, from the method on: a line of nothing but a colon, or that begins with NUL, is an
- * end, too, for it; when it has that one byte and a bare LF, that cannot be seen. *ret_body is where a body begins whose first bytes came with the head. A head that ends with a bare LF is not seen when a body follows
- * whose first byte is NUL; then that body is one byte further to the front. NULL with `anywhere`. */
+ * end, too, for it. Not seen: NUL and LF, and a colon alone and LF, look like CR and LF. *ret_body is where a body begins whose first
+ * bytes came with the head. A head that ends with a bare LF is not seen when a body follows whose first byte is NUL; then that body is
+ * one byte further to the front. NULL with `anywhere`. */
 bool h1_layout_end(const struct h1_layout *l, struct bytes head, const uint8_t **ret_body);
 /* The head of a request that is whole, from its method on. */
 struct MHD_Connection;
