@@ -177,7 +177,7 @@ static bool accept_one(struct acceptor *a)
 static void on_accept(struct watch *w, _unused_ uint32_t events)
 {
     struct acceptor *a = container_of(w, struct acceptor, watch);
-    for (int i = 0; i < ACCEPTS_PER_EVENT; i++)
+    for (int i = 0; i < ACCEPTS_PER_EVENT && a->watching; i++) /* it may have ended in this batch */
         if (!accept_one(a))
             return;
 }

@@ -56,6 +56,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const struct sockaddr local = {.sa_family = AF_UNIX};
     struct seen s = {.ok = false};
     int pair[2];
+    if (!data)
+        return 0;
     while (size && (*data == '\r' || *data == '\n'))
         data++, size--;
     const struct bytes in = bytes_of(data, size);

@@ -1,5 +1,6 @@
 /* Listeners over real sockets: early and late answers, deadlines, taking over, stopping. */
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -646,6 +647,48 @@ static void test_addresses(void **state)
     }
 }
 
+struct knocker {
+    struct sockaddr_in to;
+    atomic_bool stop;
+    atomic_uint times;
+};
+
+static void *knock_on(void *arg)
+{
+    struct knocker *k = arg;
+    const struct linger now = {.l_onoff = 1, .l_linger = 0}; /* no port is left waiting */
+    while (!atomic_load(&k->stop)) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+        atomic_fetch_add(&k->times, 1);
+        connect(fd, (struct sockaddr *)&k->to, sizeof(k->to));
+        close(fd);
+    }
+    return NULL;
+}
+
+/* A listener ends in the same batch of events as somebody comes; nothing is taken from it after. */
+static void test_stopped_while_clients_come(void **state)
+{
+    (void)state;
+    struct world w, other; /* keeps the threads */
+    open_world(&other, (struct server_settings){0});
+    for (int i = 0; i < 20; i++) {
+        struct knocker k = {.to = {.sin_family = AF_INET}};
+        pthread_t t;
+        open_world(&w, (struct server_settings){0});
+        k.to.sin_port = htons((uint16_t)atoi(strrchr(listener_address(w.l), ':') + 1));
+        k.to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        pthread_create(&t, NULL, knock_on, &k);
+        while (atomic_load(&k.times) < 20)
+            sched_yield();
+        close_world(&w);
+        atomic_store(&k.stop, true);
+        pthread_join(t, NULL);
+    }
+    close_world(&other);
+}
+
 static void test_unix_socket(void **state)
 {
     (void)state;
@@ -757,6 +800,7 @@ int main(void)
         cmocka_unit_test(test_no_keepalive),
         cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_unix_socket),
+        cmocka_unit_test(test_stopped_while_clients_come),
         cmocka_unit_test(test_address_in_use),
         cmocka_unit_test(test_endpoint_check),
     };
