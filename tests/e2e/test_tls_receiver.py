@@ -313,7 +313,9 @@ def test_server_certificates_that_clients_refuse(server, certs):
             connect(good.http_port, ctx)
     for x, n in ((s, 2), (good, 2)):
         wait_until(lambda x=x, n=n: x.failures() >= n, what="the count of failed handshakes")
-        assert "A TLS handshake failed" in x.program.stderr and "alert" in x.program.stderr
+        wait_until(lambda x=x: "A TLS handshake failed" in x.program.stderr, what="the line about it")
+        # a client that closes with our bytes unread resets the connection, and its alert may be lost with it
+        assert "alert" in x.program.stderr or "the client closed the connection" in x.program.stderr
         assert x.spans() == 0
 
 
