@@ -73,7 +73,7 @@ const struct cfg_field motel_fields[] = {
     {.key = "max_attributes",
      .kind = BIND_INT,
      CFG_AT(struct motel_settings, max_attributes),
-     .def = "10000",
+     .def = "65536",
      .min = 1,
      .max = 1e+06,
      .help = "Attributes of one record, resource or scope, and entries of one map."},

@@ -10,7 +10,7 @@
 #define OTLP_MAX_DEPTH 64
 
 /* Attributes of one record, resource or scope, and entries of one map. */
-#define OTLP_MAX_ATTRIBUTES 10000
+#define OTLP_MAX_ATTRIBUTES 65536
 /* Lowers them, or sets another number of attributes, for all checks that begin later; 0 = the values above. A depth above OTLP_MAX_DEPTH
  * counts as that: who walks values relies on it. */
 void otlp_limits_set(unsigned max_depth, unsigned max_attributes);

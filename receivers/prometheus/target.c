@@ -327,17 +327,20 @@ void prom_target_schedule(struct target *t, uint64_t now_ns)
 /* ---- a scrape ---- */
 
 /* The present time in ms, or, within 2 ms of it, the one that is whole intervals after the last:
- * points stay evenly spaced. */
+ * points stay evenly spaced. Two scrapes never have the same: the last one may come at once after
+ * another. */
 static int64_t stamp(struct target *t)
 {
     const uint64_t now_ms = clock_wall_ns() / NS_PER_MS,
-                   interval_ms = t->spec.interval_ns / NS_PER_MS;
+                   interval_ms = t->spec.interval_ns / NS_PER_MS, before_ms = t->aligned_ms;
     const uint64_t tolerance = interval_ms / 100 < 2 ? interval_ms / 100 : 2;
     if (t->aligned_ms && interval_ms && now_ms + tolerance >= t->aligned_ms)
         t->aligned_ms += (now_ms + tolerance - t->aligned_ms) / interval_ms * interval_ms;
     const uint64_t off = now_ms > t->aligned_ms ? now_ms - t->aligned_ms : t->aligned_ms - now_ms;
     if (off > tolerance || t->aligned_ms == 0)
         t->aligned_ms = now_ms;
+    if (before_ms && t->aligned_ms == before_ms)
+        t->aligned_ms = now_ms > before_ms ? now_ms : before_ms + 1;
     return (int64_t)t->aligned_ms;
 }
 

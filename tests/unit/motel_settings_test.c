@@ -52,7 +52,7 @@ static void test_defaults(void **state)
     assert_int_equal(b.s.max_connections, 0);
     assert_int_equal(b.s.max_header_bytes, 16384);
     assert_int_equal(b.s.max_nesting, 64);
-    assert_int_equal(b.s.max_attributes, 10000);
+    assert_int_equal(b.s.max_attributes, 65536);
     assert_int_equal(b.s.max_decompression_ratio, 2000);
     assert_int_equal(b.s.client_timeout_ns, 60000000000);
     assert_int_equal(b.s.request_timeout_ns, 600000000000);
