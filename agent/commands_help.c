@@ -1,6 +1,8 @@
 /* motel --help */
 #include "agent/commands.h"
 
+#include <string.h>
+
 static const char opening[] =
     "motel is a small OpenTelemetry collector. Programs send it traces, metrics and logs (OTLP "
     "over\n"
@@ -67,15 +69,35 @@ static const char closing[] =
     "Signals:\n"
     "  TERM, INT              stop: take no new data, deliver what is there, end. A second one "
     "ends at\n"
-    "                         once.\n"
-    "  HUP                    read the configuration again; a bad one is reported and changes "
-    "nothing.\n"
+    "                         once, or writes what is left to the spill directory.\n"
+    "  HUP                    read the configuration and certificates again; a bad one is reported "
+    "and\n"
+    "                         changes nothing.\n"
     "\n"
     "Exit codes:\n"
     "  0                      stopped by a signal; or the command did what it should\n"
     "  1                      a mistake on the command line or in the configuration, or a start "
     "that\n"
     "                         failed; the reason is on stderr\n";
+
+#define INDENT 6
+#define WIDTH 100
+
+/* A text in lines of at most WIDTH bytes. */
+static void print_wrapped(FILE *f, const char *text)
+{
+    size_t at = 0;
+    for (const char *word = text; *word;) {
+        const size_t len = strcspn(word, " ");
+        const bool fits = at > 0 && at + 1 + len <= WIDTH;
+        if (at > 0 && !fits)
+            fputc('\n', f);
+        fprintf(f, "%*s%.*s", fits ? 1 : INDENT, "", (int)len, word);
+        at = (fits ? at + 1 : INDENT) + len;
+        word += len + strspn(word + len, " ");
+    }
+    fputc('\n', f);
+}
 
 static void print_settings(FILE *f)
 {
@@ -86,8 +108,9 @@ static void print_settings(FILE *f)
         char flag[64], variable[64];
         motel_flag_name(s, flag, sizeof(flag));
         motel_variable_name(s, variable, sizeof(variable));
-        fprintf(f, "  %s, %s%s%s%s\n      %s\n", flag, variable, s->def ? " (default " : "",
-                s->def ? s->def : "", s->def ? ")" : "", s->help);
+        fprintf(f, "  %s, %s%s%s%s\n", flag, variable, s->def ? " (default " : "",
+                s->def ? s->def : "", s->def ? ")" : "");
+        print_wrapped(f, s->help);
     }
 }
 

@@ -106,15 +106,15 @@ const struct cfg_field motel_fields[] = {
      .def = "10000",
      .min = 1,
      .max = 1e+06,
-     .help = "Streams that a client may reset on one HTTP/2 connection, before "
-             "stream_reset_rate applies."},
+     .help = "Frames without use, such as resets and pings, that a client may send on one HTTP/2 "
+             "connection before stream_reset_rate applies."},
     {.key = "stream_reset_rate",
      .kind = BIND_INT,
      CFG_AT(struct motel_settings, stream_reset_rate),
      .def = "500",
      .min = 1,
      .max = 1e+06,
-     .help = "Streams a second that a client may reset on one HTTP/2 connection."},
+     .help = "The same, a second, from then on."},
     {0}};
 
 const struct cfg_field *motel_setting_of_flag(const char *name)

@@ -45,6 +45,13 @@ int err_at(struct err *e, const char *path, const char *fmt, ...)
     return r;
 }
 
+int err_about(struct err *e, int code, const char *path)
+{
+    if (e)
+        snprintf(e->path, sizeof(e->path), "%s", path);
+    return code;
+}
+
 void err_prefix(struct err *e, const char *fmt, ...)
 {
     if (!e)

@@ -18,6 +18,8 @@ int err_set(struct err *e, int code, const char *fmt, ...) _printf_(3, 4);
 /* The same about one config key. */
 int err_at(struct err *e, const char *path, const char *fmt, ...) _printf_(3, 4); /* returns -EINVAL */
 int err_vat(struct err *e, const char *path, const char *fmt, va_list ap) _printf_(3, 0);
+/* Says which config key it is about, and returns `code`. */
+int err_about(struct err *e, int code, const char *path);
 /* Puts text before the present one ("cannot open \"x\": " + "Permission denied"). */
 void err_prefix(struct err *e, const char *fmt, ...) _printf_(2, 3);
 

@@ -1,6 +1,9 @@
 #include "agent/base/suggest.h"
 
+#include <string.h>
+
 #define WORD_MAX 48
+#define SHORTENED_MIN 5 /* bytes of a name that was cut short: "spill_dir" */
 
 static unsigned min3(unsigned a, unsigned b, unsigned c)
 {
@@ -44,6 +47,9 @@ void suggest_offer(struct suggest *s, struct bytes name)
 {
     if (!s->limit || name.len > WORD_MAX)
         return;
+    if (!s->best.data && s->word.len >= SHORTENED_MIN && s->word.len < name.len &&
+        memcmp(s->word.data, name.data, s->word.len) == 0)
+        s->best = name; /* until a nearer one comes */
     unsigned d = distance(s->word, name);
     if (d < s->limit) {
         s->limit = d;

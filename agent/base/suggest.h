@@ -11,7 +11,7 @@ struct suggest {
 };
 /* `word` must live as long as `s` is used. */
 void suggest_init(struct suggest *s, struct bytes word);
-/* Edit distance: insertions, deletions, replacements and swaps of neighbours; of equals the first one offered stays. */
+/* Edit distance: insertions, deletions, replacements and swaps of neighbours; of equals the first one offered stays. When none is near: the first one that begins with the word. */
 void suggest_offer(struct suggest *s, struct bytes name);
 
 #endif

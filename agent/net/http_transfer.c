@@ -406,13 +406,23 @@ static void set_body(const struct http_transfer *x)
                                       : NULL);
 }
 
+/* libcurl's text leaves out why: refused, unreachable. */
+static int connect_failure(const struct http_easy *c, const char *text, struct err *reterr)
+{
+    long number = 0;
+    char reason[80] = "";
+    if (curl_easy_getinfo(c->curl, CURLINFO_OS_ERRNO, &number) == CURLE_OK && number > 0)
+        snprintf(reason, sizeof(reason), " (%s)", strerror((int)number));
+    return err_set(reterr, -ECONNREFUSED, "%s%s", text, reason);
+}
+
 static int curl_failure(const struct http_easy *c, CURLcode code, struct err *reterr)
 {
     const char *text = c->error[0] ? c->error : curl_easy_strerror(code);
     switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY: return err_set(reterr, -EHOSTUNREACH, "%s", text);
-    case CURLE_COULDNT_CONNECT: return err_set(reterr, -ECONNREFUSED, "%s", text);
+    case CURLE_COULDNT_CONNECT: return connect_failure(c, text, reterr);
     case CURLE_OPERATION_TIMEDOUT: return err_set(reterr, -ETIMEDOUT, "%s", text);
     case CURLE_OUT_OF_MEMORY: return err_set(reterr, -ENOMEM, "%s", text);
     case CURLE_SSL_CONNECT_ERROR:

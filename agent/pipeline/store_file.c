@@ -222,7 +222,7 @@ static int grow(struct store_file *f, size_t bytes, int64_t max_bytes, struct er
         max_bytes > 0 ? (size_t)max_bytes / f->page_bytes * f->page_bytes : SIZE_MAX;
     size_t wanted = bytes + step / f->page_bytes * f->page_bytes;
     if (bytes > most)
-        return err_set(reterr, -ENOSPC, "the queue file is as large as it may be (%zu bytes)",
+        return err_set(reterr, -ENOSPC, "the queue file is as large as max_size allows (%zu bytes)",
                        f->bytes);
     wanted = wanted < most ? wanted : most;
     int r = extend(f, wanted);

@@ -137,6 +137,16 @@ static int make_client(struct otlp_grpc *g, struct err *reterr)
     return grpc_client_new(&s, &g->client, reterr);
 }
 
+static int find_auth(struct otlp_grpc *g, struct err *reterr)
+{
+    int r = client_auth_find(g->base.host, g->config->auth, "gRPC", &g->auth, reterr);
+    if (r == 0 && g->auth && !grpc_client_is_secure(g->client))
+        r = err_set(reterr, -EINVAL,
+                    "grpc: the credentials require transport level security (auth needs TLS: the "
+                    "endpoint begins with http://, or tls::insecure is set)");
+    return r < 0 ? err_about(reterr, r, "auth") : 0;
+}
+
 static int create(const struct component_args *args, struct component **ret, struct err *reterr)
 {
     struct otlp_grpc *g = calloc(1, sizeof(*g));
@@ -146,6 +156,8 @@ static int create(const struct component_args *args, struct component **ret, str
     g->config = args->config;
     int r =
         make_metadata(g) < 0 ? err_set(reterr, -ENOMEM, "out of memory") : make_client(g, reterr);
+    if (r == 0)
+        r = find_auth(g, reterr);
     if (r < 0) {
         destroy(&g->base);
         return r;
@@ -159,12 +171,7 @@ static int create(const struct component_args *args, struct component **ret, str
 static int start(struct component *c, struct err *reterr)
 {
     struct otlp_grpc *g = (struct otlp_grpc *)c;
-    int r = client_auth_find(c->host, g->config->auth, "gRPC", &g->auth, reterr);
-    if (r == 0 && g->auth && !grpc_client_is_secure(g->client))
-        r = err_set(reterr, -EINVAL,
-                    "grpc: the credentials require transport level security (auth needs TLS: the "
-                    "endpoint begins with http://, or tls::insecure is set)");
-    return r == 0 ? tls_client_test(&g->config->tls, reterr) : r;
+    return tls_client_test(&g->config->tls, reterr);
 }
 
 static void stop(struct component *c, uint64_t deadline_ns _unused_)

@@ -113,6 +113,12 @@ static int make_pool(struct otlp_http *h, struct err *reterr)
     return h->pool ? 0 : -ENOMEM;
 }
 
+static int find_auth(struct otlp_http *h, struct err *reterr)
+{
+    int r = client_auth_find(h->base.host, h->config->auth, "HTTP", &h->auth, reterr);
+    return r < 0 ? err_about(reterr, r, "auth") : 0;
+}
+
 static int create(const struct component_args *args, struct component **ret, struct err *reterr)
 {
     struct otlp_http *h = calloc(1, sizeof(*h));
@@ -127,6 +133,8 @@ static int create(const struct component_args *args, struct component **ret, str
     if (r == 0)
         r = make_headers(h);
     r = r < 0 ? err_set(reterr, r, "out of memory") : make_pool(h, reterr);
+    if (r == 0)
+        r = find_auth(h, reterr);
     if (r < 0) {
         destroy(&h->base);
         return r;
@@ -144,8 +152,7 @@ static int start(struct component *c, struct err *reterr)
         log_warn(&c->logger, "idle_conn_timeout, max_idle_conns, max_idle_conns_per_host and "
                              "disable_keep_alives are deprecated; use the "
                              "keepalive block instead");
-    int r = client_auth_find(c->host, h->config->auth, "HTTP", &h->auth, reterr);
-    return r == 0 ? tls_client_test(&h->config->tls, reterr) : r;
+    return tls_client_test(&h->config->tls, reterr);
 }
 
 static void stop(struct component *c, uint64_t deadline_ns _unused_)

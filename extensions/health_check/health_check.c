@@ -283,7 +283,7 @@ static int health_check(const void *config, struct err *reterr)
     return c->tls ? tls_server_check(c->tls, reterr) : 0;
 }
 
-#define NOT_YET(what) what " on this server is not supported yet"
+#define NOT_SERVED(what) what " on this server is not supported"
 #define V2                                                                                         \
     "v2 healthcheck configuration (http/grpc fields) is not supported; the server is set by "      \
     "endpoint and path"
@@ -327,7 +327,7 @@ static const struct cfg_field health_fields[] = {
     {.key = "tls", .kind = BIND_BLOCK, CFG_AT(struct health_config, tls), .fields = tls_server_fields,
      CFG_NESTED(struct tls_server_settings), .null_absent = true, .help = "TLS instead of plain text."},
     AUTH_FIELD(struct health_config, auth, auth_http_fields, "Answers only requests that an authenticator extension knows."),
-    {.key = "middlewares", .kind = BIND_REFUSED, .def = "[]", .help = NOT_YET("middleware")},
+    {.key = "middlewares", .kind = BIND_REFUSED, .def = "[]", .help = NOT_SERVED("middleware")},
     {.key = "http", .kind = BIND_REFUSED, .help = V2},
     {.key = "grpc", .kind = BIND_REFUSED, .help = V2},
     {.key = "component_health", .kind = BIND_REFUSED, .help = V2},

@@ -152,9 +152,6 @@ static int state_open(void *ctx, void **ret, struct err *reterr)
         state_close(s);
         return err_set(reterr, -ENOMEM, "out of memory");
     }
-    log_info(&s->logger, "Memory limiter configured", LOG_INT("limit_mib", s->hard / MIB),
-             LOG_INT("spike_limit_mib", (s->hard - s->soft) / MIB),
-             LOG_DBL("check_interval", (double)s->interval_ns / (double)NS_PER_S));
     *ret = s;
     return 0;
 }
@@ -164,9 +161,14 @@ static int state_open(void *ctx, void **ret, struct err *reterr)
 static int memory_limiter_start(struct component *c, _unused_ struct err *reterr)
 {
     struct memory_limiter *m = (struct memory_limiter *)c;
+    struct state *s = m->state;
     m->started = true;
-    if (atomic_fetch_add(&m->state->running, 1) == 0)
-        timer_arm(m->state->timer, clock_now_ns() + m->state->interval_ns);
+    if (atomic_fetch_add(&s->running, 1) > 0)
+        return 0;
+    log_info(&s->logger, "Memory limiter configured", LOG_INT("limit_mib", s->hard / MIB),
+             LOG_INT("spike_limit_mib", (s->hard - s->soft) / MIB),
+             LOG_DBL("check_interval", (double)s->interval_ns / (double)NS_PER_S));
+    timer_arm(s->timer, clock_now_ns() + s->interval_ns);
     return 0;
 }
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define NOT_YET(what) what " on receivers is not supported yet"
+#define NOT_SERVED(what) what " on receivers is not supported"
 #define DEFAULT_PING_NS (7200ll * 1000000000)
 #define DEFAULT_PING_TIMEOUT_NS (20ll * 1000000000)
 #define DEFAULT_MIN_PING_NS (300ll * 1000000000)
@@ -55,7 +55,7 @@ static const struct cfg_field grpc_fields[] = {
     {.key = "tls", .kind = BIND_BLOCK, CFG_AT(struct grpc_config, tls), .fields = tls_server_fields,
      CFG_NESTED(struct tls_server_settings), .null_absent = true, .help = "TLS instead of plain text."},
     AUTH_FIELD(struct grpc_config, auth, auth_fields, "Lets in only requests that an authenticator extension knows."),
-    {.key = "middlewares", .kind = BIND_REFUSED, .def = "[]", .help = NOT_YET("middleware")},
+    {.key = "middlewares", .kind = BIND_REFUSED, .def = "[]", .help = NOT_SERVED("middleware")},
     {0}};
 
 static const struct cfg_field cors_fields[] = {
@@ -111,7 +111,7 @@ static const struct cfg_field http_fields[] = {
     {.key = "tls", .kind = BIND_BLOCK, CFG_AT(struct http_config, tls), .fields = tls_server_fields,
      CFG_NESTED(struct tls_server_settings), .null_absent = true, .help = "TLS instead of plain text."},
     AUTH_FIELD(struct http_config, auth, auth_http_fields, "Lets in only requests that an authenticator extension knows."),
-    {.key = "middlewares", .kind = BIND_REFUSED, .def = "[]", .help = NOT_YET("middleware")},
+    {.key = "middlewares", .kind = BIND_REFUSED, .def = "[]", .help = NOT_SERVED("middleware")},
     {0}};
 
 static const struct cfg_field protocol_fields[] = {

@@ -116,6 +116,19 @@ static int configure(struct otlp *o)
     return r == 0 && h ? cors_new(h->cors, &o->cors) : r;
 }
 
+/* Whether there are the authenticators that both ports name. */
+static int check_auth(struct otlp *o, struct err *reterr)
+{
+    const struct grpc_config *g = o->config->protocols.grpc;
+    const struct http_config *h = o->config->protocols.http;
+    const struct server_auth *found;
+    int r = server_auth_find(o->c.host, g ? g->auth : NULL, &found, reterr);
+    if (r < 0)
+        return err_about(reterr, r, "protocols::grpc::auth");
+    r = server_auth_find(o->c.host, h ? h->auth : NULL, &found, reterr);
+    return r < 0 ? err_about(reterr, r, "protocols::http::auth") : 0;
+}
+
 static int otlp_create(const struct component_args *args, struct component **ret,
                        struct err *reterr)
 {
@@ -131,6 +144,11 @@ static int otlp_create(const struct component_args *args, struct component **ret
     if (!o->pool || configure(o) < 0) {
         otlp_unref(o);
         return err_set(reterr, -ENOMEM, "out of memory");
+    }
+    int r = check_auth(o, reterr);
+    if (r < 0) {
+        otlp_unref(o);
+        return r;
     }
     *ret = &o->c;
     return 0;

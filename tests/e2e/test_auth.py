@@ -292,7 +292,24 @@ def test_unknown_authenticators(start, change, words):
     program = start(server(BEARER, grpc, http).replace(*change))
     wait_until(lambda: not program.alive(), what="the end")
     assert program.process.returncode == 1
-    assert f'failed to start "otlp" receiver: {words}' in program.stderr, program.stderr
+    assert f'failed to create "otlp" receiver: {words}' in program.stderr, program.stderr
+
+
+@pytest.mark.parametrize("change, words", [
+    (("extensions: [bearertokenauth]", "extensions: []"), '::auth: failed to create "otlp" receiver: failed to resolve authenticator "bearertokenauth"'),
+    (("auth: {authenticator: bearertokenauth}", "auth: {authenticator: nobody/x}"), 'failed to resolve authenticator "nobody/x": authenticator not found'),
+    (("auth: {authenticator: bearertokenauth}", "auth: {}"), 'failed to resolve authenticator "": authenticator not found'),
+    (("file: {path: spans.jsonl}", "otlp_http: {endpoint: 'http://h', auth: {authenticator: nobody}}"),
+     'exporters::otlp_http::auth: failed to create "otlp_http" exporter: failed to resolve authenticator "nobody"'),
+    (("file: {path: spans.jsonl}", "otlp_grpc: {endpoint: 'http://h:1', auth: {authenticator: bearertokenauth}}"), "the credentials require transport level security"),
+])
+def test_validate_finds_wrong_authenticators(tmp_path, change, words):
+    text = server(BEARER, 1, 2)
+    assert change[0] in text
+    (tmp_path / "c.yaml").write_text(text.replace(*change).replace("exporters: [file]", "exporters: [otlp_http]" if "otlp_http" in change[1] else
+                                                                   "exporters: [otlp_grpc]" if "otlp_grpc" in change[1] else "exporters: [file]"))
+    r = subprocess.run([MOTEL, "validate", "--config", str(tmp_path / "c.yaml")], capture_output=True, text=True, timeout=60)
+    assert r.returncode == 1 and words in r.stderr, r.stderr
 
 
 def test_wrong_kind_of_authenticator(start):

@@ -19,6 +19,8 @@ static void test_suggest(void **state)
         {"endpont", "endpoint"},
         {"endpoints", "endpoint"},
         {"batch_size", NULL},
+        {"send_b", "send_batch_size"},
+        {"send", NULL},
         {"sendbatchsize", "send_batch_size"},
         {"TLS", NULL},
         {"tsl", "tls"},

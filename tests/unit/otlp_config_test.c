@@ -56,7 +56,7 @@ static void test_configuration(void **state)
         {"protocols: {grpc: {auth: {authenticator: x, request_params: [t]}}}",
          "unknown key \"request_params\""},
         {"protocols: {http: {auth: {authenticator: \"a b\"}}}", "in \"a b\" id"},
-        {"protocols: {http: {middlewares: [x]}}", "not supported yet"},
+        {"protocols: {http: {middlewares: [x]}}", "not supported"},
         {"protocols: {htttp: {}}", "htttp"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
