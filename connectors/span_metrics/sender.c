@@ -31,11 +31,12 @@ static void parcel_free(struct parcel *p)
     pthread_mutex_unlock(&s->lock);
 }
 
-static void drop(struct parcel *p, const char *why, const char *error)
+/* `counted`: by who refused it. */
+static void drop(struct parcel *p, const char *why, const char *error, bool counted)
 {
     log_warn(&p->sender->owner->logger, why, LOG_STR("error", error),
              LOG_INT("dropped_items", p->batch->records));
-    metric_add(p->sender->dropped, p->batch->records);
+    metric_add(p->sender->dropped, counted ? 0 : p->batch->records);
     parcel_free(p);
 }
 
@@ -152,14 +153,14 @@ static struct parcel *answered(struct parcel *p, enum verdict v, const struct ou
     p->lost = p->lost || out->also_lost;
     if (v == VERDICT_RETRY) {
         if (!hold(p, out))
-            drop(p, "Downstream refused data until the end. Dropping data.", out->message);
+            drop(p, "Downstream refused data until the end. Dropping data.", out->message, false);
         return NULL;
     }
     next = go_on(p->sender, p);
     if (v == VERDICT_REJECT)
-        drop(p, "Sender failed", out->message);
+        drop(p, "Sender failed", out->message, out->counted && !p->lost);
     else if (p->lost)
-        drop(p, "Sender failed", "refused by one of several exporters");
+        drop(p, "Sender failed", "refused by one of several exporters", false);
     else
         parcel_free(p);
     return next;
@@ -219,7 +220,7 @@ void sender_send(struct sender *s, struct batch *b)
         offer(p);
     while (excess) {
         struct parcel *next = excess->next;
-        drop(excess, "Too much data is refused. Dropping the oldest.", "");
+        drop(excess, "Too much data is refused. Dropping the oldest.", "", false);
         excess = next;
     }
 }
@@ -253,7 +254,7 @@ void sender_drain(struct sender *s, uint64_t until_ns)
     pthread_mutex_unlock(&s->lock);
     while (p) {
         struct parcel *next = p->next;
-        drop(p, "Downstream refused data until the end. Dropping data.", "");
+        drop(p, "Downstream refused data until the end. Dropping data.", "", false);
         p = next;
     }
 }

@@ -20,6 +20,7 @@ struct sink {
     uint32_t retry_after_ms;
     unsigned refusals;         /* this many offers are refused with RETRY first */
     bool also_lost;            /* said with those */
+    bool counted;              /* said with REJECT */
     unsigned offers;
     struct batch *taken[4096];
     unsigned ntaken;
@@ -41,7 +42,7 @@ static inline enum verdict sink_consume(struct component *c, struct batch *b, st
         s->waiting[s->nwaiting++] = ack;
     s->offers++;
     uint32_t retry_after_ms = s->retry_after_ms;
-    bool also_lost = v == VERDICT_RETRY && s->also_lost;
+    bool also_lost = v == VERDICT_RETRY && s->also_lost, counted = v == VERDICT_REJECT && s->counted;
     pthread_cond_broadcast(&s->offered);
     pthread_mutex_unlock(&s->lock);
     batch_unref(b);
@@ -49,6 +50,7 @@ static inline enum verdict sink_consume(struct component *c, struct batch *b, st
         ack_answer(ack, v, 0, "sink refuses");
         ack->now.retry_after_ms = retry_after_ms;
         ack->now.also_lost = also_lost;
+        ack->now.counted = counted;
     } else if (v == VERDICT_OK) {
         ack->now = (struct outcome){0};
     }

@@ -538,16 +538,23 @@ static void test_refused_until_the_end(void **state)
     rig_done(&r);
 }
 
-static void test_rejected(void **state)
+static void rejected(bool counted, int64_t expect)
 {
-    (void)state;
     struct rig r = {0};
     make(&r, CALLS_ONLY);
     sink_set(&r.sinks[0], VERDICT_REJECT);
+    r.sinks[0].counted = counted;
     give_name(&r, "service.name=s", "x");
     stop(&r);
-    assert_int_equal(rig_metric(&r, DROPPED, "connector=\"span_metrics\""), 2);
+    assert_int_equal(rig_metric(&r, DROPPED, "connector=\"span_metrics\""), expect);
     rig_done(&r);
+}
+
+static void test_rejected(void **state)
+{
+    (void)state;
+    rejected(false, 2);
+    rejected(true, 0); /* who refused has counted them */
 }
 
 /* One of several branches refused it for good, another one took it later. */
