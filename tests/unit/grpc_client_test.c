@@ -353,19 +353,14 @@ static void test_wait_for_ready(void **state)
     assert_true(clock_now_ns() - start >= 300 * NS_PER_MS);
     grpc_client_free(c);
 
-    const struct h2_answer answer = {.grpc_status = "0"};
-    struct h2_server *s = h2_start(&answer, 1);
-    int port = s->port;
-    h2_stop(s);
-    struct caller a = {.c = client_of(port, CODEC_IDENTITY, true)};
-    pthread_create(&a.thread, NULL, caller_run, &a);
-    s = h2_start(&answer, 1);
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int one = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    /* Refused while nobody listens on it, and nobody else can take it. */
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(at);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &size), 0);
+    struct caller a = {.c = client_of(ntohs(at.sin_port), CODEC_IDENTITY, true)};
+    pthread_create(&a.thread, NULL, caller_run, &a);
     assert_int_equal(listen(fd, 1), 0);
     int got = accept(fd, NULL, NULL); /* it came back */
     assert_true(got >= 0);
@@ -375,7 +370,6 @@ static void test_wait_for_ready(void **state)
     assert_int_equal(a.res.code, GRPC_CANCELLED);
     grpc_client_free(a.c);
     close(fd);
-    h2_stop(s);
 }
 
 /* Not an HTTP/2 server: an error, and no storm of connections. */
