@@ -3,6 +3,8 @@ import contextlib
 import os
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 import urllib.request
@@ -227,50 +229,29 @@ class H2:
 
 # ---------------------------------------------------------------- a client that behaves
 class Neighbour:
-    """A good client on connections of its own: one request after the other, each timed, until stop()."""
+    """good_client.py: one request after the other on connections of its own, each timed, until stop()."""
 
-    def __init__(self, server, body=b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"good"}]}]}]}', pause=0.01):
-        self.server, self.body, self.pause = server, body, pause
-        self.times, self.bad, self.done = [], [], threading.Event()
-        self.thread = threading.Thread(target=self._run, daemon=True)
+    def __init__(self, server):
+        self.times, self.bad = [], []
+        self.program = subprocess.Popen([sys.executable, os.path.join(os.path.dirname(__file__), "good_client.py"), str(server.http)],
+                                        stdout=subprocess.PIPE, text=True)
+        self.thread = threading.Thread(target=self._read, daemon=True)
         self.thread.start()
 
-    def _connect(self):
-        s = socket.create_connection(("127.0.0.1", self.server.http), 30)
-        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return s
-
-    def _run(self):
-        request = b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(self.body), self.body)
-        s, n = self._connect(), 0
-        while not self.done.is_set():
-            started = time.monotonic()
-            try:
-                if n % 10 == 9:         # a new connection now and then
-                    s.close()
-                    s = self._connect()
-                s.sendall(request)
-                got = b""
-                while not got.endswith(b"}"):
-                    chunk = s.recv(4096)
-                    if not chunk:
-                        raise OSError("closed")
-                    got += chunk
-                if b" 200 OK" not in got:
-                    self.bad.append(got)
-            except OSError as e:
-                self.bad.append(repr(e))
-                s.close()
-                s = self._connect()
-            self.times.append(time.monotonic() - started)
-            n += 1
-            time.sleep(self.pause)
-        s.close()
+    def _read(self):
+        for line in self.program.stdout:
+            took, _, bad = line.strip().partition(" ")
+            self.times.append(float(took))
+            if bad:
+                self.bad.append(bad)
 
     def stop(self):
-        self.done.set()
+        alive = self.program.poll() is None
+        self.program.kill()
+        self.program.wait()
         self.thread.join(60)
-        assert not self.thread.is_alive()
+        self.program.stdout.close()
+        assert alive and not self.thread.is_alive()
 
     def figures(self):
         times = sorted(self.times)
