@@ -1,4 +1,7 @@
 /* Values of attributes out of error texts: these go to logs and to clients. */
+#include <errno.h>
+#include <stdio.h>
+
 #include "ottl/expr.h"
 #include "ottl/ottl.h"
 
@@ -30,4 +33,15 @@ void ottl_hide_values(struct err *e, struct bytes statement)
     char rest[sizeof(e->text)];
     snprintf(rest, sizeof(rest), "%s", last + 1);
     snprintf(first, sizeof(e->text) - (size_t)(first - e->text), HIDDEN "%s", rest);
+}
+
+void ottl_hide_text(struct err *e)
+{
+    char column[32] = "";
+    if (e->column > 0)
+        snprintf(column, sizeof(column), " (column %d)", e->column);
+    err_set(e, -EINVAL,
+            "unable to parse OTTL: a mistake in a text that holds the value of a variable and is "
+            "not shown%s",
+            column);
 }

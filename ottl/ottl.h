@@ -44,5 +44,7 @@ int ottl_condition_eval(const struct ottl_condition *c, struct ottl_env *env, bo
 /* Puts "…" in place of what the error of a run quotes, unless it is in the statement too: for logs and clients, who are not to see the
  * values of attributes. */
 void ottl_hide_values(struct err *e, struct bytes statement);
+/* For a mistake in a text that holds the value of a variable, which may be a secret: `e` tells the column alone. */
+void ottl_hide_text(struct err *e);
 
 #endif

@@ -43,18 +43,6 @@ struct place {
     const struct cfg_value *list;
 };
 
-/* Of a text that holds the value of a variable, which may be a secret, only the place is told. */
-static void hide_variable(struct err *e)
-{
-    char column[32] = "";
-    if (e->column > 0)
-        snprintf(column, sizeof(column), " (column %d)", e->column);
-    err_set(e, -EINVAL,
-            "unable to parse OTTL: a mistake in a text that holds the value of a variable and is "
-            "not shown%s",
-            column);
-}
-
 /* Puts the place into the error; `member`: the list in the item that element `i` is of, or NULL. */
 static int locate(const struct place *at, const char *member, size_t i)
 {
@@ -63,7 +51,7 @@ static int locate(const struct place *at, const char *member, size_t i)
     if (member)
         snprintf(inside, sizeof(inside), "%s[%zu]", member, i);
     if (cfg_item_secret(at->list, at->index, inside))
-        hide_variable(e);
+        ottl_hide_text(e);
     else if (e->column > 0) {
         const int column = e->column;
         char text[sizeof(e->text)];

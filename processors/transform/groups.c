@@ -79,18 +79,6 @@ static const struct group_config *item(const struct place *at, size_t i)
     return (const struct group_config *)at->list->items + i;
 }
 
-/* Of a text that holds the value of a variable, which may be a secret, only the place is told. */
-static void hide_variable(struct err *e)
-{
-    char column[32] = "";
-    if (e->column > 0)
-        snprintf(column, sizeof(column), " (column %d)", e->column);
-    err_set(e, -EINVAL,
-            "unable to parse OTTL: a mistake in a text that holds the value of a variable and is "
-            "not shown%s",
-            column);
-}
-
 /* Puts the place in front of an error about item `index`; `member` is a list in it, or NULL. */
 static int locate(const struct place *at, size_t index, const char *member, size_t i)
 {
@@ -99,7 +87,7 @@ static int locate(const struct place *at, size_t index, const char *member, size
     if (member)
         snprintf(inside, sizeof(inside), "%s[%zu]", member, i);
     if (cfg_item_secret(at->list->value, index, inside))
-        hide_variable(e);
+        ottl_hide_text(e);
     else if (e->column > 0 && !strstr(e->text, "(column ") && !strstr(e->text, " at 1:")) {
         char text[sizeof(e->text)];
         snprintf(text, sizeof(text), "%s", e->text);
