@@ -14,6 +14,8 @@ ACTION = {0: "VARINT", 1: "I64", 5: "I32"}
 ID_LEN = {"trace_id": 16, "span_id": 8, "parent_span_id": 8}
 RECORDS = re.compile(r"\.(Span|LogRecord|\w+DataPoint)$")
 ATTRIBUTE = "opentelemetry.proto.common.v1.KeyValue"
+VALUE = "opentelemetry.proto.common.v1.AnyValue"
+ORDER_FIELDS = 31  # one place more is for unknown ones
 TIMES = {"start_time_unix_nano": "TIME", "end_time_unix_nano": "TIME", "time_unix_nano": "TIME", "observed_time_unix_nano": "TIME_OBSERVED"}
 CONTAINERS = ("opentelemetry.proto.common.v1.ArrayValue", "opentelemetry.proto.common.v1.KeyValueList")
 SIGNALS = ("trace", "Trace"), ("metrics", "Metrics"), ("logs", "Logs")
@@ -122,6 +124,29 @@ class Field:
         sub = f"M_{ident(self.type_name)}" if self.kind == "MESSAGE" else 0
         return f"        [{self.number}] = {{CHECK_{action}, {wire}, {slot}, {sub}}},"
 
+    def packed(self):
+        return self.repeated and self.wire != 2
+
+    def sent_wire(self):
+        return 2 if self.packed() else self.wire
+
+    def order(self):
+        """The cell of proto/wire_order.c."""
+        presence = self.oneof >= 0 or self.repeated
+        if self.kind == "MESSAGE":
+            action = {ATTRIBUTE: "ATTRIBUTE", VALUE: "VALUE"}.get(self.type_name, "MESSAGE")
+        elif self.id_len:
+            action = "ID"
+        elif self.packed():
+            action = "TEXT"
+        else:
+            action = ("TEXT" if self.sent_wire() == 2 else "NUMBER") + ("_PRESENT" if presence else "")
+        sub = f"M_{ident(self.type_name)}" if self.kind == "MESSAGE" else 0
+        return f"    {{ORDER_{action}, KIND_{self.kind}, {sub}, {self.number << 3 | self.sent_wire()}}},"
+
+    def always(self):
+        return self.id_len > 0 or (self.kind == "MESSAGE" and not self.repeated and self.oneof < 0)
+
 
 def write_enums(enums, out):
     for name, e in enums.items():
@@ -159,6 +184,28 @@ def write_messages(messages, out):
     out.append("};")
 
 
+def write_order(messages, out):
+    """The tables of proto/wire_order.c: fields by declaration, which is the order that the reference writes backwards."""
+    fields = {name: [Field(raw) for raw in m.get(2, [])] for name, m in messages.items()}
+    out.append("const struct order_cell order_cells[] = {")
+    for of in fields.values():
+        out += [f.order() for f in of]
+    out.append("};")
+    out.append("const struct order_message order_messages[] = {")
+    first = 0
+    for name, of in fields.items():
+        if len(of) > ORDER_FIELDS:
+            sys.exit(f"{name}: more than {ORDER_FIELDS} fields need larger order tables")
+        always = sum(1 << i for i, f in enumerate(of) if f.always())
+        repeated = sum(1 << i for i, f in enumerate(of) if f.repeated and not f.packed())
+        out.append(f"    [M_{ident(name)}] = {{{always:#x}, {repeated:#x}, {first}, {{")
+        out.append("        [0 ... CHECK_FIELDS - 1] = ORDER_UNKNOWN,")
+        out += [f"        [{f.number}] = {i << 3 | f.sent_wire()}," for i, f in enumerate(of)]
+        out.append("    }},")
+        first += len(of)
+    out.append("};")
+
+
 def write_signals(what, out):
     out.append(f"const struct schema_message *const schema_{what.lower()}s[SIGNAL_COUNT] = {{")
     for package, signal in SIGNALS:
@@ -176,6 +223,7 @@ def main():
             "#ifdef __clang__", "#pragma GCC diagnostic ignored \"-Winitializer-overrides\"", "#endif", ""]
     write_enums(enums, out)
     write_messages(messages, out)
+    write_order(messages, out)
     write_signals("Request", out)
     write_signals("Response", out)
     with open(sys.argv[2], "w") as f:

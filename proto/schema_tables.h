@@ -40,6 +40,39 @@ extern const struct schema_message schema_messages[];
 extern const size_t schema_nmessages;
 /* One row for each of schema_messages[]. */
 extern const struct check_cell check_cells[][CHECK_FIELDS];
+/* How a field is written in the order of proto/wire_order.h. */
+enum order_action {
+    ORDER_NUMBER, /* left out when zero */
+    ORDER_NUMBER_PRESENT, /* has presence: zeros are written */
+    ORDER_TEXT, /* string, bytes and packed numbers: left out when empty */
+    ORDER_TEXT_PRESENT,
+    ORDER_ID,
+    ORDER_MESSAGE,
+    ORDER_VALUE, /* an AnyValue */
+    ORDER_ATTRIBUTE, /* a KeyValue */
+};
+
+struct order_cell {
+    uint8_t action; /* enum order_action */
+    uint8_t kind;   /* enum field_kind */
+    uint8_t sub;    /* index of the message */
+    uint8_t tag;    /* number << 3 | wire type */
+};
+
+/* The place of a field is its index in the order of declaration. */
+struct order_message {
+    uint32_t always;   /* places of fields that are written when they are not there */
+    uint32_t repeated; /* places of fields whose elements are fields */
+    uint16_t first;    /* index of the cell of place 0 */
+    uint8_t places[CHECK_FIELDS]; /* by number: place << 3 | wire type */
+};
+
+#define ORDER_UNKNOWN 0xffu /* place 31 and no wire type */
+#define ORDER_FIELDS 31
+
+extern const struct order_cell order_cells[];
+/* One for each of schema_messages[]. */
+extern const struct order_message order_messages[];
 extern const struct schema_message *const schema_requests[SIGNAL_COUNT];
 extern const struct schema_message *const schema_responses[SIGNAL_COUNT];
 

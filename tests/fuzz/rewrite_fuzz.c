@@ -1,4 +1,4 @@
-/* The laws of rewriting and splitting. The first byte chooses the signal. */
+/* The laws of rewriting, splitting and ordering. The first byte chooses the signal. */
 #include "tests/fuzz/fuzz.h"
 #include "tests/laws/laws.h"
 

@@ -127,5 +127,6 @@ void law_all(enum signal s, struct bytes wire)
     for (size_t max = 1; max < 4096; max *= 8)
         law_split(b, 0, max);
     law_split(b, 2, 100);
+    law_order(s, buf_bytes(b->segs[0]));
     batch_unref(b);
 }

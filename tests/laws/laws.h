@@ -1,5 +1,5 @@
 /*
- * Laws of checking, rewriting and splitting that hold for any input. They are used by the unit tests on real payloads and
+ * Laws of checking, rewriting, splitting and ordering that hold for any input. They are used by the unit tests on real payloads and
  * mutations of them, and by the fuzz targets. A broken law prints what it is and aborts.
  */
 #ifndef MOTEL_TESTS_LAWS_H
@@ -17,6 +17,9 @@ void law_rewrite_nothing(struct batch *b);
 void law_rewrite_edits(struct batch *b, uint32_t seed);
 /* The pieces keep to the limits, are valid, and hold the same records in the same order under the same headers. */
 void law_split(struct batch *b, uint32_t max_records, size_t max_bytes);
+/* The byte order of exports is what its definition gives, field by field; what has it already keeps it; nothing is lost. `wire` is
+ * canonical (otlp_check()). */
+void law_order(enum signal s, struct bytes wire);
 /* All of the above. Takes any bytes. */
 void law_all(enum signal s, struct bytes wire);
 
