@@ -187,19 +187,29 @@ static inline bool whole_varint(const uint8_t *p, size_t len)
  * glance. False says nothing. */
 static inline bool plain_attribute(const uint8_t *p, size_t len)
 {
-    if (UNLIKELY(len < 6 || p[0] != 0x0a || p[1] >= 0x80 || p[1] + 6u > len))
+    if (UNLIKELY(len < 6 || p[0] != 0x0a || p[1] + 6u > len))
         return false;
-    size_t key = p[1], rest = len - key - 4; /* of which `rest` are the AnyValue, two at least */
+    const size_t key = p[1], rest = len - key - 4; /* `rest` are the AnyValue, two at least */
     const uint8_t *value = p + 2 + key;
-    if (UNLIKELY(value[0] != 0x12 || value[1] != rest || rest >= 0x80 || !utf8_ascii(p + 2, key)))
+    if (UNLIKELY(value[0] != 0x12 || value[1] != rest))
         return false;
+    /* In ASCII, lengths included: below 0x80. */
     switch (value[2]) {
-    case 0x0a: return value[3] == rest - 2 && utf8_ascii(value + 4, rest - 2);
+    case 0x0a: return value[3] == rest - 2 && utf8_ascii(p, len);
     case 0x10:
-    case 0x18: return whole_varint(value + 3, rest - 1);
-    case 0x21: return rest == 9;
+    case 0x18: return whole_varint(value + 3, rest - 1) && utf8_ascii(p, key + 4);
+    case 0x21: return rest == 9 && utf8_ascii(p, key + 4);
     default: return false;
     }
+}
+
+/* Passes over the plain attributes at `p`, fields with this tag. */
+static inline const uint8_t *pass_attributes(const uint8_t *p, const uint8_t *end, size_t tag)
+{
+    while (end - p >= 8 && p[0] == tag && p[1] < 0x80 && p[1] <= end - p - 2 &&
+           plain_attribute(p + 2, p[1]))
+        p += 2 + p[1];
+    return p;
 }
 
 /* The payload of a field with a length. */
@@ -289,12 +299,15 @@ static const uint8_t *check_message(struct checker *c, const uint8_t *p, const u
                 return NULL;
             continue;
         }
-        again |= seen & 1ull << cell->slot;
-        seen |= 1ull << cell->slot;
+        const uint64_t slot = 1ull << cell->slot;
+        again |= seen & slot;
+        seen |= slot;
         if (LIKELY(cell->wire == WIRE_LEN)) {
             p = read_length(c, p, end, m, &len);
             if (LIKELY(p != NULL))
                 p = check_payload(c, p, len, m, cell, containers);
+            if (cell->action == CHECK_ATTRIBUTE && LIKELY(p != NULL))
+                p = pass_attributes(p, end, tag);
         } else if (cell->action == CHECK_VARINT) {
             p = skip_varint(c, p, end, m);
         } else {

@@ -1,5 +1,6 @@
 #include "proto/utf8.h"
 
+#define STRETCH 16 /* bytes that are passed over at once */
 #define CONTINUES(byte) (((byte)&0xc0) == 0x80)
 
 /* Table 3-7 of the Unicode standard: how long a sequence is by its first byte, and what its second
@@ -37,7 +38,7 @@ bool utf8_valid(struct bytes s)
     if (utf8_ascii(s.data, s.len))
         return true;
     while (s.len) {
-        int n = utf8_next(s);
+        int n = s.len >= STRETCH && utf8_ascii(s.data, STRETCH) ? STRETCH : utf8_next(s);
         if (n < 0)
             return false;
         s = bytes_of(s.data + n, s.len - (size_t)n);

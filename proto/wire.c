@@ -23,13 +23,12 @@ static bool read_varint(struct wire_reader *r, uint64_t *ret)
 
 static bool read_fixed(struct wire_reader *r, size_t n, uint64_t *ret)
 {
+    uint64_t little = 0;
     if ((size_t)(r->end - r->p) < n)
         return false;
-    uint64_t v = 0;
-    for (size_t i = 0; i < n; i++)
-        v |= (uint64_t)r->p[i] << (8 * i);
+    memcpy(&little, r->p, n);
     r->p += n;
-    *ret = v;
+    *ret = le64toh(little);
     return true;
 }
 
@@ -54,7 +53,7 @@ static bool read_value(struct wire_reader *r, struct wire_field *f)
     return false;
 }
 
-int wire_next(struct wire_reader *r, struct wire_field *ret)
+int wire_next_any(struct wire_reader *r, struct wire_field *ret)
 {
     const uint8_t *start = r->p;
     uint64_t tag;

@@ -5,6 +5,8 @@
 #ifndef MOTEL_PROTO_WIRE_H
 #define MOTEL_PROTO_WIRE_H
 
+#include <endian.h>
+
 #include "agent/base/buf.h"
 
 enum wire_type { WIRE_VARINT = 0, WIRE_I64 = 1, WIRE_LEN = 2, WIRE_I32 = 5 };
@@ -24,8 +26,40 @@ static inline struct wire_reader wire_reader(struct bytes b)
 {
     return (struct wire_reader){b.data, b.len ? b.data + b.len : b.data}; /* nothing may be NULL */
 }
+/* wire_next() of any field: for those that do not have tags of one byte, lengths of two at most and numbers of one or eight. */
+int wire_next_any(struct wire_reader *r, struct wire_field *ret);
 /* 1 = a field, 0 = the end, -EBADMSG = malformed. */
-int wire_next(struct wire_reader *r, struct wire_field *ret);
+static inline int wire_next(struct wire_reader *r, struct wire_field *ret)
+{
+    const uint8_t *const p = r->p;
+    const size_t left = (size_t)(r->end - p);
+    size_t size = 0, head = 2; /* head: tag and length */
+    if (left < 3 || p[0] < 8 || p[0] >= 0x80)
+        return wire_next_any(r, ret);
+    ret->type = (enum wire_type)(p[0] & 7);
+    if (ret->type == WIRE_LEN) {
+        size_t len = p[1];
+        if (len >= 0x80) {
+            len = (len & 0x7f) | (size_t)p[2] << 7;
+            head = 3;
+        }
+        ret->bytes = bytes_of(p + head, len);
+        size = head == 2 || p[2] < 0x80 ? head + len : 0;
+    } else if (ret->type == WIRE_I64 && left >= 9) {
+        memcpy(&ret->value, p + 1, sizeof(ret->value));
+        ret->value = le64toh(ret->value);
+        size = 9;
+    } else if (ret->type == WIRE_VARINT && p[1] < 0x80) {
+        ret->value = p[1];
+        size = 2;
+    }
+    if (size == 0 || size > left)
+        return wire_next_any(r, ret);
+    ret->number = p[0] >> 3;
+    ret->whole = bytes_of(p, size);
+    r->p = p + size;
+    return 1;
+}
 /* The next element of a packed field's payload; `type` is the wire type of one element. Answers like wire_next(). */
 int wire_next_packed(struct wire_reader *r, enum wire_type type, uint64_t *ret);
 /* The last field `number` of message `msg` (protobuf: the last one wins); false when there is none. */

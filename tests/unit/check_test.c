@@ -78,6 +78,13 @@ static const struct {
     {SIGNAL_TRACES, "0a{12{12{4a{0a{'k'}12{0a03'ab'}}}}}", "length 3 with 2 bytes left"},
     {SIGNAL_TRACES, "0a{12{12{4a{0a{'k'}12{2100}}}}}", "8 bytes of a fixed number expected, 1 left"},
     {SIGNAL_TRACES, "0a{12{12{4a{0a{'k'}12030a00}}}}", "length 3 with 2 bytes left"},
+    /* a length of two bytes, of which the first alone would make a sound attribute */
+    {SIGNAL_TRACES,
+     "0a{12{12{4a{0a{'k'}12{1001}} 4a860a 7d"
+     "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'"
+     "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'"
+     "12050a03'abc'}}}",
+     "length 1286 with 133 bytes left"},
     {SIGNAL_TRACES, "7901020304050607", "8 bytes of a fixed number expected, 7 left"},
     {SIGNAL_TRACES, "7d010203", "4 bytes of a fixed number expected, 3 left"},
     {SIGNAL_TRACES, "0affffffffff01", "tag or length of more than 32 bits"},

@@ -60,9 +60,11 @@ static void test_every_place(void **state)
         _cleanup_free_ uint8_t *text = malloc(len + 1);
         memset(text, 'x', len);
         assert_true(utf8_ascii(text, len));
+        assert_true(utf8_ascii_words(text, len));
         for (size_t at = 0; at < len; at++) {
             text[at] = 0x80;
             assert_false(utf8_ascii(text, len));
+            assert_false(utf8_ascii_words(text, len));
             assert_false(utf8_valid(bytes_of(text, len)));
             text[at] = 'x';
         }
