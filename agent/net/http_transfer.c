@@ -8,7 +8,8 @@
 #include "agent/net/http_client_impl.h"
 
 #define MAX_REDIRECTS 10
-#define UPLOAD_BUFFER_BYTES (256L * 1024)
+/* libcurl takes it anew for every request: malloc() has to find it in its heap, not map it. */
+#define UPLOAD_BUFFER_BYTES (252L * 1024)
 #define DRAIN_BYTES                                                                                \
     (1024u * 1024) /* a longer rest of a response costs more than a new connection */
 #define DEFAULT_IDLE_S 90
