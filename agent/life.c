@@ -429,11 +429,11 @@ static int wait_for_end(struct life *life)
     sigset_t set = handled_signals(life->link);
     sigaddset(&set, MEMORY_SIGNAL);
     for (;;) {
-        const int s = next_signal(&set, memory_trim_due_ns());
+        const int s = next_signal(&set, memory_due_ns());
         if (s == 0)
-            memory_trim();
+            memory_work();
         else if (s == MEMORY_SIGNAL)
-            memory_dropped();
+            memory_signalled();
         else if (s == SIGHUP && command_line_configured(life->cl))
             reload(life);
         else /* a terminal that closes ends a collector without a configuration */

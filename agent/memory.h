@@ -5,16 +5,17 @@
 #include <signal.h>
 #include <stdint.h>
 
-#define MEMORY_SIGNAL SIGUSR2 /* "much was freed": raised in the main thread, which waits for signals anyway */
+#define MEMORY_SIGNAL SIGUSR2 /* "much was freed, or kept for use again": raised in the main thread, which waits for signals anyway */
 
 /* Before any other thread runs, with MEMORY_SIGNAL blocked. */
 void memory_set_up(void);
 /* The limit of the process from `memory_limit`: bytes; 0 = none; -1 = by the control group, 80 % of its limit if it has one. */
 void memory_limit_to(int64_t bytes);
-/* After MEMORY_SIGNAL: notes that memory is to be given back soon, but not often. */
-void memory_dropped(void);
-/* When memory_trim() is due (clock_now_ns); UINT64_MAX = never. */
-uint64_t memory_trim_due_ns(void);
-void memory_trim(void);
+/* After MEMORY_SIGNAL: notes what is to be given back, and when: soon, but not often. */
+void memory_signalled(void);
+/* When memory_work() is due (clock_now_ns); UINT64_MAX = never: nothing is there to be given back. */
+uint64_t memory_due_ns(void);
+/* Gives back what is due. */
+void memory_work(void);
 
 #endif

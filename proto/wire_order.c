@@ -10,6 +10,7 @@
 #include <endian.h>
 #include <errno.h>
 
+#include "agent/base/block.h"
 #include "proto/plain_attributes.h"
 #include "proto/schema_tables.h"
 
@@ -43,14 +44,14 @@ static int grow(struct back *b, size_t n)
 {
     size_t used = (size_t)(b->end - b->p), cap = (size_t)(b->end - b->start);
     size_t grown = cap + cap / 2 + n + 256;
-    uint8_t *start = malloc(grown);
+    uint8_t *start = block_alloc(grown);
     if (!start)
         return -ENOMEM;
     if (used)
         memcpy(start + grown - used, b->p, used);
     mem_charge(grown);
     mem_release(cap);
-    free(b->start);
+    block_free(b->start, cap);
     *b = (struct back){start, start + grown - used, start + grown};
     return 0;
 }
@@ -496,7 +497,7 @@ struct wire_order *wire_order_free(struct wire_order *o)
 {
     if (o) {
         mem_release((size_t)(o->out.end - o->out.start));
-        free(o->out.start);
+        block_free(o->out.start, (size_t)(o->out.end - o->out.start));
         free(o->runs);
         free(o);
     }

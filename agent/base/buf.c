@@ -2,6 +2,8 @@
 
 #include <errno.h>
 
+#include "agent/base/block.h"
+
 #define COST_BYTES (sizeof(struct buf) + 32) /* with what the allocator adds to two blocks */
 
 struct buf *buf_new(size_t max)
@@ -25,7 +27,7 @@ struct buf *buf_unref(struct buf *b)
 {
     if (b && atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) == 1) {
         mem_release(b->cap + COST_BYTES);
-        free(b->data);
+        block_free(b->data, b->cap);
         free(b);
     }
     return NULL;
@@ -44,7 +46,7 @@ static int grow(struct buf *b, size_t cap)
         mem_charge(more);
     else if (!mem_try_charge(b->memory_limit, more))
         return -ENOMEM;
-    uint8_t *data = realloc(b->data, cap);
+    uint8_t *data = block_resize(b->data, b->cap, b->len, cap);
     if (!data) {
         mem_release(more);
         return -ENOMEM;
@@ -58,7 +60,7 @@ static int set_capacity(struct buf *b, size_t cap)
 {
     if (cap > b->cap)
         return grow(b, cap);
-    uint8_t *data = realloc(b->data, cap);
+    uint8_t *data = block_resize(b->data, b->cap, b->len, cap);
     if (!data)
         return -ENOMEM;
     mem_release(b->cap - cap);

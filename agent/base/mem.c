@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/base/block.h"
 #include "agent/base/cgroup.h"
 #include "agent/base/cleanup.h"
 #include "agent/base/clock.h"
@@ -99,7 +100,7 @@ size_t mem_resident(void)
 
 size_t mem_in_use(void)
 {
-    return mem_used() + read_relaxed(&beyond_bytes);
+    return mem_used() + block_kept() + read_relaxed(&beyond_bytes);
 }
 
 /* Resident pages less those of files and shared memory; 0 when /proc is not there. */
@@ -140,7 +141,7 @@ void mem_look(void)
 {
     if (atomic_flag_test_and_set(&looking))
         return; /* somebody does */
-    const size_t resident = anonymous_bytes(), used = mem_used();
+    const size_t resident = anonymous_bytes(), used = mem_used() + block_kept();
     const uint64_t now_ns = clock_now_ns();
     atomic_store(&resident_bytes, resident);
     atomic_store(&beyond_bytes, resident > used && !FOREIGN_RESIDENT ? resident - used : 0);
@@ -232,7 +233,10 @@ bool mem_room(size_t limit, size_t extra)
     look_when_older(STALE_NS);
     if (fits(limit, mem_in_use(), extra))
         return true;
-    look_when_older(FRESH_NS);
+    if (block_drop())
+        mem_look(); /* the allocator may have given it back */
+    else
+        look_when_older(FRESH_NS);
     if (fits(limit, mem_in_use(), extra))
         return true;
     if (fits(limit, mem_used(), extra))

@@ -1,7 +1,7 @@
 /*
  * The account of the process's memory. Live bytes of buffers, arenas, connections and series are counted exactly, as they come and go. What
  * else is resident (stacks, tables of libraries, freed memory that the allocator keeps) is measured now and then and comes on top.
- * Limits are compared with the sum. All functions are thread safe.
+ * Limits are compared with the sum. Blocks that are kept for use again (block.h) are a part of it that goes when it is in the way. All functions are thread safe.
  */
 #ifndef MOTEL_BASE_MEM_H
 #define MOTEL_BASE_MEM_H
@@ -22,7 +22,8 @@ void mem_release(size_t bytes);
 
 /* Anonymous resident memory of the process at the last look (mem_look()), in bytes. */
 size_t mem_resident(void);
-/* mem_used() and what was resident beyond it at the last look: an estimate of the resident memory of this moment. */
+/* mem_used(), what is kept for use (block.h), and what was resident beyond them at the last look: an estimate of the resident memory of this
+ * moment. */
 size_t mem_in_use(void);
 /* Looks at /proc/self/statm, and once a second at what the control group has left. Some 20 us. */
 void mem_look(void);
@@ -39,7 +40,8 @@ void mem_limit_remove(size_t bytes);
 /* The lowest of all: what a single piece of work should stay far below. */
 size_t mem_lowest_limit(void);
 /* Whether `extra` more bytes keep the memory in use within both `limit` (MEM_NO_LIMIT = none of its own) and the soft limit of the process.
- * Where that hangs on freed memory that the allocator keeps it looks again, and asks for it to be given back (mem_on_pressure()). */
+ * Where that hangs on freed memory, what block.h keeps is given back first; when the allocator keeps it, that is asked for it
+ * (mem_on_pressure()). */
 bool mem_room(size_t limit, size_t extra);
 /* Charges `bytes` when there is room for them; else nothing is charged. */
 bool mem_try_charge(size_t limit, size_t bytes);
