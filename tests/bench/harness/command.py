@@ -23,7 +23,8 @@ from harness.system import Failed, raise_descriptor_limit
 def arguments(argv):
     p = argparse.ArgumentParser(prog="tests/bench/run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--out", required=True, metavar="FILE.json", help="results; gone on with when it exists")
-    p.add_argument("--rounds", type=int, default=3, help="of the table; the growth part runs once (3)")
+    p.add_argument("--rounds", type=int, default=3, help="of the table (3)")
+    p.add_argument("--growth-rounds", type=int, default=1, help="of the growth part (1)")
     p.add_argument("--peers", default=",".join(PEERS), help="agents (%(default)s); what is not found is noted and left out")
     p.add_argument("--only", help=f"groups ({', '.join(GROUPS)}) or single runs (see --list); default: all groups but signals")
     p.add_argument("--scale", type=float, default=1.0, help="factor for requests, seconds, repeats and connections (1)")
@@ -50,14 +51,12 @@ def takes_part(spec, peer):
     return not floor or spec.kind == "load" and spec.configuration == "nop" and spec.protocol == floor and not spec.gzip
 
 
-def plan(specs, peers, rounds):
+def plan(specs, peers, rounds, growth_rounds):
     """(round, spec, peer): peers alternate within a round, so that a noisy minute meets them all."""
-    growth = [s for s in specs if s.group == "growth"]
-    table = [s for s in specs if s.group != "growth"]
-    for n in range(1, rounds + 1):
-        for spec in table:
-            yield from ((n, spec, p) for p in peers if takes_part(spec, p) and (n == 1 or spec.kind != "size"))
-    yield from ((1, spec, p) for spec in growth for p in peers if takes_part(spec, p))
+    for n in range(1, max(rounds, growth_rounds) + 1):
+        for spec in specs:
+            most = 1 if spec.kind == "size" else growth_rounds if spec.group == "growth" else rounds
+            yield from ((n, spec, p) for p in peers if n <= most and takes_part(spec, p))
 
 
 def measure(context, spec, peer, number):
@@ -126,7 +125,8 @@ def main(argv):
         raise SystemExit(str(e)) from None
     results.describe(machine.describe(), machine.versions(), {"rounds": a.rounds, "scale": a.scale, "warm_pages": not a.no_warm_pages})
     results.save()
-    todo = [t for t in plan(specs, peers, a.rounds) if not results.done(t[1].name, t[2], t[0])]
+    print(f"load average {os.getloadavg()[0]:.2f} on {len(os.sched_getaffinity(0))} cores", flush=True)
+    todo = [t for t in plan(specs, peers, a.rounds, a.growth_rounds) if not results.done(t[1].name, t[2], t[0])]
     with tempfile.TemporaryDirectory(prefix="run-", dir=a.work) as folder:
         payloads = Payloads(os.path.join(a.work, "payloads"))
         perform(Context(folder, payloads, sink_program(), a.scale, not a.no_warm_pages), results, todo)

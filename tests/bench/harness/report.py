@@ -14,7 +14,7 @@ from harness.store import Results
 PAGE = os.path.join(ROOT, "docs", "performance.md")
 HEADING = "CPU of the agent, µs a span (S6: ms a scrape); the grey line is least to greatest"
 
-GROWTH_HEADING = "CPU of a request, a span, a scrape (connections: of a span) as it grows; a line as steep as the dotted one is linear"
+GROWTH_HEADING = "CPU as the work grows; a line as steep as the dotted one is linear"
 
 
 def sections(results):

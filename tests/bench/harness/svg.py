@@ -3,7 +3,8 @@ import math
 from xml.sax.saxutils import escape
 
 COLOURS = {"motel": "#d9480f", "reference": "#495057", "rotel": "#1971c2", "fluentbit": "#2f9e44"}
-LINES = ("#d9480f", "#1971c2", "#2f9e44", "#9c36b5", "#e8590c", "#0c8599", "#495057", "#a61e4d", "#5c940d")
+LINES = ("#d9480f", "#1971c2", "#2f9e44", "#9c36b5", "#f59f00", "#15aabf", "#495057", "#e64980", "#5c940d")
+AXES = ("spans, attributes, series, connections", "µs of CPU of the request, the span, the scrape; of a span beside so many connections")
 HEAD = ('<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" viewBox="0 0 {w} {h}" '
         'font-family="system-ui, sans-serif" font-size="12">\n<rect width="{w}" height="{h}" fill="#ffffff"/>\n')
 
@@ -93,7 +94,7 @@ def growth(heading, series, width=860):
     height, frame = 440 + lines_high, 300
     axes = LogAxes(60, 66, width - 90, frame, [x for _, p in series for x, _ in p], [y for _, p in series for _, y in p])
     out = [HEAD.format(w=width, h=height), text(16, 24, heading, more=' font-size="15" font-weight="600"')]
-    out += axes.draw("what grows", "µs of CPU")
+    out += axes.draw(*AXES)
     out.append(_linear(axes))
     for i, (title, points) in enumerate(series):
         colour = LINES[i % len(LINES)]
