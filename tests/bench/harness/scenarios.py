@@ -154,6 +154,9 @@ def scrape(context, peer, spec):
             agent.start().wait_ready()
             wait_for(lambda: page.stats()["gets"] >= 3, 30, "three scrapes", 0.02)  # the reference begins after 5 s
             context.warm_pages()
+            gets = page.stats()["gets"]
+            wait_for(lambda: page.stats()["gets"] > gets, 30, "another scrape", 0.02)
+            time.sleep(0.3)  # the window begins and ends between two scrapes
             gets, cpu = page.stats()["gets"], cpu_seconds(agent.pid)
             time.sleep(seconds)
             scrapes, cpu, held = page.stats()["gets"] - gets, cpu_seconds(agent.pid) - cpu, memory(agent.pid)
