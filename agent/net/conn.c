@@ -284,7 +284,7 @@ static void sniff_event(struct watch *w, uint32_t events)
         if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) /* nothing more will come */
             conn_close(c);
         break;
-    case HEAD_HTTP1: h1_start(c); break;
+    case HEAD_HTTP1: h1_start(c, scratch[0]); break;
     case HEAD_HTTP2:
         if (c->secure) /* RFC 9113 3.3 */
             refuse_protocol(c, "A client speaks HTTP/2 over TLS without ALPN; its connections are "

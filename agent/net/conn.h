@@ -48,6 +48,9 @@ struct conn {
     void *proto; /* struct h2_session, or HTTP/1's struct MHD_Connection */
     struct http_exchange *x; /* HTTP/1: the request under way */
     struct bytes url;        /* HTTP/1: its target, until its head is whole */
+    uint8_t *pool;           /* HTTP/1: the memory that libmicrohttpd has for it; NULL = not known */
+    bool pool_first;         /* its first request will begin where the memory does */
+    bool tidy;               /* what it does not need while it is idle was given back */
 };
 /* A new connection of `l`, counted in; starts in the peek phase on the least loaded loop. Takes fd. */
 void conn_accept(struct listener *l, int fd, const struct sockaddr_storage *peer, socklen_t len, struct loop *here);
@@ -84,8 +87,9 @@ void sniff_start(struct conn *c);
 void tls_accept_start(struct conn *c); /* the same on a port with TLS */
 void tls_tunnel_start(struct conn *c); /* TLS is there: HTTP/1.1 */
 
-void h1_start(struct conn *c); /* hands the connection to libmicrohttpd */
+void h1_start(struct conn *c, uint8_t first); /* hands the connection to libmicrohttpd; `first` is the first byte to come */
 void h1_run(struct loop *l);   /* drives it; sets mhd_dirty or mhd_at_ns when it is to run again */
+void h1_tidy(struct loop *l, uint64_t now_ns); /* tidy_at_ns has come */
 void h1_stop(struct loop *l);
 void h2_start(struct conn *c);
 

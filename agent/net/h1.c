@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "agent/base/clock.h"
+#include "agent/base/pages.h"
 #include "agent/net/exchange.h"
 #include "agent/net/h1_layout.h"
 #include "agent/net/h1_probe.h"
@@ -23,6 +24,9 @@
 #define READ_STEP_BYTES (8u << 10)
 #define PEER_ENDED_NS (100 * NS_PER_MS)
 #define MAX_POKES 20
+#define TIDY_IDLE_NS (500 * NS_PER_MS) /* what is used all the time keeps its pages */
+#define TIDY_EVERY_NS (250 * NS_PER_MS)
+#define POOL_MARGIN_BYTES 512 /* kept at its end, should it begin a little before a request */
 
 struct h1_exchange {
     struct http_exchange x; /* first */
@@ -35,6 +39,8 @@ struct h1_exchange {
     const uint8_t *body; /* where it begins when its first bytes stand behind the head */
 };
 
+static const struct conn_ops h1_ops;
+
 static struct h1_exchange *h1_of(const struct http_exchange *x)
 {
     return (struct h1_exchange *)x;
@@ -43,6 +49,49 @@ static struct h1_exchange *h1_of(const struct http_exchange *x)
 static struct conn *conn_of(struct MHD_Connection *mc)
 {
     return MHD_get_connection_info(mc, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+/* ---- memory ---- */
+
+static size_t pool_bytes(void)
+{
+    const size_t twice = 2 * (size_t)server_limits_get().max_header_bytes;
+    return twice > H1_MEMORY_BYTES ? twice : H1_MEMORY_BYTES;
+}
+
+/* A request begins. libmicrohttpd keeps the pool of a connection as long as that lasts, reads each
+ * request to its start, and overwrites it with zeros behind each answer. */
+static void use_pool(struct conn *c, const char *method)
+{
+    if (c->pool_first && h1_pool_known())
+        c->pool = (uint8_t *)method;
+    c->pool_first = false;
+    if (!c->tidy)
+        return;
+    c->tidy = false;
+    conn_charge(c, sizeof(*c) + c->loop->pool_bytes);
+}
+
+static void tidy(struct conn *c)
+{
+    const size_t bytes = c->loop->pool_bytes;
+    const size_t given = pages_give_back(c->pool, bytes - POOL_MARGIN_BYTES);
+    c->tidy = true;
+    conn_charge(c, sizeof(*c) + bytes - given);
+}
+
+void h1_tidy(struct loop *l, uint64_t now_ns)
+{
+    uint64_t at = UINT64_MAX;
+    for (struct conn *c = l->conns; c; c = c->next) {
+        if (!c->pool || c->tidy || !c->idle_ns || c->ops != &h1_ops)
+            continue;
+        if (c->idle_ns + TIDY_IDLE_NS <= now_ns)
+            tidy(c);
+        else if (c->idle_ns + TIDY_IDLE_NS < at)
+            at = c->idle_ns + TIDY_IDLE_NS;
+    }
+    l->tidy_at_ns = at == UINT64_MAX || at > now_ns + TIDY_EVERY_NS ? at : now_ns + TIDY_EVERY_NS;
 }
 
 /* ---- replies ---- */
@@ -311,6 +360,7 @@ static enum MHD_Result on_request(_unused_ void *cls, struct MHD_Connection *mc,
     c->x = &h->x;
     c->idle_ns = 0;
     c->had_request = true;
+    use_pool(c, method);
     h->started_ns = clock_now_ns();
     h->mc = mc;
     h->http10 = strcmp(version, "HTTP/1.0") == 0;
@@ -334,7 +384,7 @@ static uint64_t idle_timeout(const struct conn *c)
 }
 
 static void on_completed(_unused_ void *cls, struct MHD_Connection *mc, void **state,
-                         _unused_ enum MHD_RequestTerminationCode why)
+                         enum MHD_RequestTerminationCode why)
 {
     struct h1_exchange *h = *state;
     struct conn *c = conn_of(mc);
@@ -343,6 +393,8 @@ static void on_completed(_unused_ void *cls, struct MHD_Connection *mc, void **s
         return;
     *state = NULL;
     c->x = NULL;
+    if (why != MHD_REQUEST_TERMINATED_COMPLETED_OK)
+        c->pool = NULL;
     if (h->response)
         MHD_destroy_response(h->response);
     buf_unref(h->raw);
@@ -355,6 +407,8 @@ static void on_completed(_unused_ void *cls, struct MHD_Connection *mc, void **s
     }
     c->idle_ns = clock_now_ns();
     conn_deadline_for(c, c->idle_ns + idle_timeout(c), CLOSED_IDLE);
+    if (c->pool && c->loop->tidy_at_ns == UINT64_MAX)
+        c->loop->tidy_at_ns = c->idle_ns + TIDY_IDLE_NS;
 }
 
 static void on_connection(void *cls, _unused_ struct MHD_Connection *mc, void **context,
@@ -416,6 +470,7 @@ static void h1_event(struct watch *w, uint32_t events)
     if (!(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
         return;
     c->peer_ended = true;
+    c->pool = NULL; /* it will soon be gone */
     if (!is_requested(c))
         conn_deadline(c, clock_now_ns() + PEER_ENDED_NS);
 }
@@ -450,18 +505,13 @@ static void on_mhd(struct watch *w, _unused_ uint32_t events)
     container_of(w, struct loop, mhd_watch)->mhd_dirty = true;
 }
 
-static size_t pool_bytes(void)
-{
-    const size_t twice = 2 * (size_t)server_limits_get().max_header_bytes;
-    return twice > H1_MEMORY_BYTES ? twice : H1_MEMORY_BYTES;
-}
-
 static int start_daemon(struct loop *l)
 {
+    l->pool_bytes = pool_bytes();
     const unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME;
     l->mhd = MHD_start_daemon(
         flags, 0, NULL, NULL, on_request, NULL, MHD_OPTION_CONNECTION_LIMIT, 1u << 20,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, pool_bytes(), MHD_OPTION_URI_LOG_CALLBACK, on_target,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, l->pool_bytes, MHD_OPTION_URI_LOG_CALLBACK, on_target,
         NULL, MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)READ_STEP_BYTES,
         MHD_OPTION_STRICT_FOR_CLIENT, h1_layout_known() ? 0 : 1, MHD_OPTION_CONNECTION_TIMEOUT, 0u,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, l, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
@@ -473,7 +523,7 @@ static int start_daemon(struct loop *l)
     return info ? loop_watch(l, info->epoll_fd, EPOLLIN, &l->mhd_watch) : -EINVAL;
 }
 
-void h1_start(struct conn *c)
+void h1_start(struct conn *c, uint8_t first)
 {
     struct loop *l = c->loop;
     if (!l->mhd && start_daemon(l) < 0) {
@@ -483,8 +533,9 @@ void h1_start(struct conn *c)
     c->watch.event = h1_event;
     loop_rewatch(l, c->fd, EPOLLIN | EPOLLRDHUP | EPOLLET, &c->watch);
     c->why = CLOSED_HEADER_TIMEOUT;
-    conn_charge(c, sizeof(*c) + H1_MEMORY_BYTES);
+    conn_charge(c, sizeof(*c) + l->pool_bytes);
     c->ops = &h1_ops;
+    c->pool_first = first != '\r'; /* empty lines may come before it */
     l->adding = c;
     const struct sockaddr pair = {.sa_family = AF_UNIX};
     if (c->secure)

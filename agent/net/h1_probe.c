@@ -25,7 +25,8 @@ struct probe {
     struct bytes target;
     struct h1_layout layout;
     bool ok;
-    unsigned good, seen;
+    unsigned good, seen, in_place;
+    const char *place; /* of the first one */
 };
 
 static enum MHD_Result look_at_field(void *cls, _unused_ enum MHD_ValueKind kind, const char *name,
@@ -56,7 +57,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *mc, _unused_
         return queued;
     }
     *state = p;
-    p->seen++;
+    p->place = p->seen++ ? p->place : method;
+    p->in_place += method == p->place;
     p->ok = h1_layout_line(&p->layout, bytes_str(method), p->target, bytes_str(version));
     MHD_get_connection_values_n(mc, MHD_HEADER_KIND, look_at_field, p);
     p->good += p->ok && h1_layout_end(&p->layout, h1_layout_head(mc, method), &body);
@@ -107,13 +109,14 @@ static void probe(struct probe *p)
     close(pair[0]);
 }
 
-static bool as_expected;
+static bool as_expected, in_one_place;
 
 static void probe_once(void)
 {
     struct probe p = {0};
     probe(&p);
     as_expected = p.seen == ARRAY_SIZE(heads) && p.good == p.seen;
+    in_one_place = as_expected && p.in_place == p.seen;
     if (!as_expected)
         log_warn(NULL,
                  "This libmicrohttpd hands out the heads of HTTP/1 requests in another way than "
@@ -126,4 +129,9 @@ bool h1_layout_known(void)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, probe_once);
     return as_expected;
+}
+
+bool h1_pool_known(void)
+{
+    return h1_layout_known() && in_one_place;
 }

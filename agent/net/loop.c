@@ -115,6 +115,7 @@ static int wait_ms(const struct loop *l)
         return 0;
     uint64_t at = l->paused && l->resume_at_ns < l->scan_at_ns ? l->resume_at_ns : l->scan_at_ns;
     at = l->mhd_at_ns < at ? l->mhd_at_ns : at;
+    at = l->tidy_at_ns < at ? l->tidy_at_ns : at;
     if (at == UINT64_MAX)
         return -1;
     uint64_t now = clock_now_ns();
@@ -134,7 +135,8 @@ static void free_dead(struct loop *l)
 
 static void run_timers(struct loop *l)
 {
-    if (l->scan_at_ns == UINT64_MAX && l->mhd_at_ns == UINT64_MAX && !l->paused)
+    if (l->scan_at_ns == UINT64_MAX && l->mhd_at_ns == UINT64_MAX && l->tidy_at_ns == UINT64_MAX &&
+        !l->paused)
         return;
     uint64_t now = clock_now_ns();
     if (now >= l->scan_at_ns)
@@ -143,6 +145,8 @@ static void run_timers(struct loop *l)
         acceptors_resume(l);
     if (now >= l->mhd_at_ns)
         l->mhd_dirty = true;
+    if (now >= l->tidy_at_ns)
+        h1_tidy(l, now);
 }
 
 static void *loop_main(void *arg)
@@ -189,7 +193,8 @@ static int loop_init(struct loop *l)
                        .spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC),
                        .wake.event = on_wake,
                        .scan_at_ns = UINT64_MAX,
-                       .mhd_at_ns = UINT64_MAX};
+                       .mhd_at_ns = UINT64_MAX,
+                       .tidy_at_ns = UINT64_MAX};
     l->tasks_end = &l->tasks;
     pthread_mutex_init(&l->lock, NULL);
     l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

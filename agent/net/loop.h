@@ -38,10 +38,12 @@ struct loop {
     uint64_t resume_at_ns;
     int spare_fd;               /* given up for a moment when a connection is to be told that there are no descriptors */
     struct MHD_Daemon *mhd;     /* made by the first HTTP/1 connection */
+    size_t pool_bytes;          /* of memory that it gives to each connection */
     struct conn *adding;        /* being handed to libmicrohttpd right now */
     bool mhd_dirty;             /* a connection was resumed: run it before waiting */
     unsigned mhd_calls;         /* how often it called us */
     uint64_t mhd_at_ns;         /* when it is run again without an event; UINT64_MAX = not */
+    uint64_t tidy_at_ns;        /* when idle HTTP/1 connections are looked at for memory to give back; UINT64_MAX = there is none */
     uint8_t *scratch;           /* SCRATCH_BYTES, made at first use */
     uint8_t *cipher;            /* TLS_CIPHER_BYTES, the same */
     struct buf *out;            /* gathered HTTP/2 output of one wake-up */
