@@ -50,6 +50,8 @@ struct conn {
     struct bytes url;        /* HTTP/1: its target, until its head is whole */
     uint8_t *pool;           /* HTTP/1: the memory that libmicrohttpd has for it; NULL = not known */
     bool pool_first;         /* its first request will begin where the memory does */
+    struct conn *next_woken;
+    bool woken;
     bool tidy;               /* what it does not need while it is idle was given back */
 };
 /* A new connection of `l`, counted in; starts in the peek phase on the least loaded loop. Takes fd. */
@@ -89,6 +91,7 @@ void tls_tunnel_start(struct conn *c); /* TLS is there: HTTP/1.1 */
 
 void h1_start(struct conn *c, uint8_t first); /* hands the connection to libmicrohttpd; `first` is the first byte to come */
 void h1_run(struct loop *l);   /* drives it; sets mhd_dirty or mhd_at_ns when it is to run again */
+void h1_look_at_woken(struct loop *l, bool ran); /* `ran`: h1_run() was called after the events */
 void h1_tidy(struct loop *l, uint64_t now_ns); /* tidy_at_ns has come */
 void h1_stop(struct loop *l);
 void h2_start(struct conn *c);

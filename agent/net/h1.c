@@ -13,8 +13,8 @@
 #include <time.h>
 
 #include "agent/base/clock.h"
-#include "agent/base/pages.h"
 #include "agent/net/exchange.h"
+#include "agent/net/h1_idle.h"
 #include "agent/net/h1_layout.h"
 #include "agent/net/h1_probe.h"
 #include "agent/net/head.h"
@@ -24,9 +24,6 @@
 #define READ_STEP_BYTES (8u << 10)
 #define PEER_ENDED_NS (100 * NS_PER_MS)
 #define MAX_POKES 20
-#define TIDY_IDLE_NS (500 * NS_PER_MS) /* what is used all the time keeps its pages */
-#define TIDY_EVERY_NS (250 * NS_PER_MS)
-#define POOL_MARGIN_BYTES 512 /* kept at its end, should it begin a little before a request */
 
 struct h1_exchange {
     struct http_exchange x; /* first */
@@ -39,8 +36,6 @@ struct h1_exchange {
     const uint8_t *body; /* where it begins when its first bytes stand behind the head */
 };
 
-static const struct conn_ops h1_ops;
-
 static struct h1_exchange *h1_of(const struct http_exchange *x)
 {
     return (struct h1_exchange *)x;
@@ -49,49 +44,6 @@ static struct h1_exchange *h1_of(const struct http_exchange *x)
 static struct conn *conn_of(struct MHD_Connection *mc)
 {
     return MHD_get_connection_info(mc, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-}
-
-/* ---- memory ---- */
-
-static size_t pool_bytes(void)
-{
-    const size_t twice = 2 * (size_t)server_limits_get().max_header_bytes;
-    return twice > H1_MEMORY_BYTES ? twice : H1_MEMORY_BYTES;
-}
-
-/* A request begins. libmicrohttpd keeps the pool of a connection as long as that lasts, reads each
- * request to its start, and overwrites it with zeros behind each answer. */
-static void use_pool(struct conn *c, const char *method)
-{
-    if (c->pool_first && h1_pool_known())
-        c->pool = (uint8_t *)method;
-    c->pool_first = false;
-    if (!c->tidy)
-        return;
-    c->tidy = false;
-    conn_charge(c, sizeof(*c) + c->loop->pool_bytes);
-}
-
-static void tidy(struct conn *c)
-{
-    const size_t bytes = c->loop->pool_bytes;
-    const size_t given = pages_give_back(c->pool, bytes - POOL_MARGIN_BYTES);
-    c->tidy = true;
-    conn_charge(c, sizeof(*c) + bytes - given);
-}
-
-void h1_tidy(struct loop *l, uint64_t now_ns)
-{
-    uint64_t at = UINT64_MAX;
-    for (struct conn *c = l->conns; c; c = c->next) {
-        if (!c->pool || c->tidy || !c->idle_ns || c->ops != &h1_ops)
-            continue;
-        if (c->idle_ns + TIDY_IDLE_NS <= now_ns)
-            tidy(c);
-        else if (c->idle_ns + TIDY_IDLE_NS < at)
-            at = c->idle_ns + TIDY_IDLE_NS;
-    }
-    l->tidy_at_ns = at == UINT64_MAX || at > now_ns + TIDY_EVERY_NS ? at : now_ns + TIDY_EVERY_NS;
 }
 
 /* ---- replies ---- */
@@ -360,7 +312,7 @@ static enum MHD_Result on_request(_unused_ void *cls, struct MHD_Connection *mc,
     c->x = &h->x;
     c->idle_ns = 0;
     c->had_request = true;
-    use_pool(c, method);
+    h1_idle_ends(c, method);
     h->started_ns = clock_now_ns();
     h->mc = mc;
     h->http10 = strcmp(version, "HTTP/1.0") == 0;
@@ -407,8 +359,7 @@ static void on_completed(_unused_ void *cls, struct MHD_Connection *mc, void **s
     }
     c->idle_ns = clock_now_ns();
     conn_deadline_for(c, c->idle_ns + idle_timeout(c), CLOSED_IDLE);
-    if (c->pool && c->loop->tidy_at_ns == UINT64_MAX)
-        c->loop->tidy_at_ns = c->idle_ns + TIDY_IDLE_NS;
+    h1_idle_begins(c);
 }
 
 static void on_connection(void *cls, _unused_ struct MHD_Connection *mc, void **context,
@@ -423,6 +374,7 @@ static void on_connection(void *cls, _unused_ struct MHD_Connection *mc, void **
     }
     if (!c)
         return;
+    c->pool = NULL;
     loop_unwatch(l, c->fd);
     int fd = c->linger && !c->draining ? fcntl(c->fd, F_DUPFD_CLOEXEC, 3) : -1;
     if (fd < 0) {
@@ -462,11 +414,8 @@ static void h1_expired(struct conn *c, uint64_t now_ns)
 static void h1_event(struct watch *w, uint32_t events)
 {
     struct conn *c = container_of(w, struct conn, watch);
-    char first;
-    if (events & EPOLLIN && c->idle_ns && c->why == CLOSED_IDLE &&
-        recv(c->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) > 0) /* the head of a later request */
-        conn_deadline_for(c, clock_now_ns() + timeout_ns(c->limits.read_header_timeout_ns),
-                          CLOSED_HEADER_TIMEOUT);
+    if (events & EPOLLIN && c->idle_ns && c->why == CLOSED_IDLE)
+        h1_look_later(c);
     if (!(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
         return;
     c->peer_ended = true;
@@ -503,6 +452,12 @@ static size_t keep_escapes(_unused_ void *cls, _unused_ struct MHD_Connection *m
 static void on_mhd(struct watch *w, _unused_ uint32_t events)
 {
     container_of(w, struct loop, mhd_watch)->mhd_dirty = true;
+}
+
+static size_t pool_bytes(void)
+{
+    const size_t twice = 2 * (size_t)server_limits_get().max_header_bytes;
+    return twice > H1_MEMORY_BYTES ? twice : H1_MEMORY_BYTES;
 }
 
 static int start_daemon(struct loop *l)

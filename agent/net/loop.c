@@ -160,10 +160,12 @@ static void *loop_main(void *arg)
             struct watch *w = events[i].data.ptr;
             w->event(w, events[i].events);
         }
-        if (l->mhd_dirty) {
+        const bool ran = l->mhd_dirty;
+        if (ran) {
             l->mhd_dirty = false;
             h1_run(l);
         }
+        h1_look_at_woken(l, ran);
         run_timers(l);
         free_dead(l);
     }
