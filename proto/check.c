@@ -203,6 +203,18 @@ static inline bool plain_attribute(const uint8_t *p, size_t len)
     }
 }
 
+/* The same of a key and a string that are not all ASCII. */
+static NOINLINE bool text_attribute(const uint8_t *p, size_t len)
+{
+    if (len < 6 || p[0] != 0x0a || p[1] >= 0x80 || p[1] + 6u > len)
+        return false;
+    const size_t key = p[1], text = len - key - 6;
+    const uint8_t *value = p + 2 + key;
+    return text < 0x7e && value[0] == 0x12 && value[1] == text + 2 && value[2] == 0x0a &&
+           value[3] == text && utf8_valid(bytes_of(p + 2, key)) &&
+           utf8_valid(bytes_of(value + 4, text));
+}
+
 /* Passes over the plain attributes at `p`, fields with this tag. */
 static inline const uint8_t *pass_attributes(const uint8_t *p, const uint8_t *end, size_t tag)
 {
@@ -219,7 +231,7 @@ static inline const uint8_t *check_payload(struct checker *c, const uint8_t *p, 
 {
     switch (cell->action) {
     case CHECK_STRING:
-        if (UNLIKELY(!utf8_ascii(p, len)) && !utf8_valid(bytes_of(p, len)))
+        if (!utf8_ascii(p, len) && UNLIKELY(!utf8_valid(bytes_of(p, len))))
             c->odd = true;
         return p + len;
     case CHECK_BYTES: return p + len;
@@ -233,7 +245,7 @@ static inline const uint8_t *check_payload(struct checker *c, const uint8_t *p, 
         break;
     case CHECK_RECORD: c->records++; break;
     case CHECK_ATTRIBUTE:
-        if (LIKELY(plain_attribute(p, len)))
+        if (LIKELY(plain_attribute(p, len)) || text_attribute(p, len))
             return p + len;
         break;
     default: break;

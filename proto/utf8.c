@@ -1,6 +1,8 @@
 #include "proto/utf8.h"
 
-#define STRETCH 16 /* bytes that are passed over at once */
+#include <endian.h>
+
+#define HIGH_BITS 0x8080808080808080u
 #define CONTINUES(byte) (((byte)&0xc0) == 0x80)
 
 /* Table 3-7 of the Unicode standard: how long a sequence is by its first byte, and what its second
@@ -9,7 +11,7 @@ struct lead {
     uint8_t len, low, high;
 };
 
-static struct lead lead_of(uint8_t first)
+static inline struct lead lead_of(uint8_t first)
 {
     if (first < 0xc2 || first > 0xf4)
         return (struct lead){0};
@@ -33,17 +35,43 @@ int utf8_next(struct bytes s)
     return n == lead.len ? n : -n;
 }
 
+/* Behind the sequence at `p`, whose first byte is not ASCII; NULL when it is not well formed. */
+static inline const uint8_t *skip_sequence(const uint8_t *p, const uint8_t *end)
+{
+    const uint8_t first = p[0];
+    const size_t left = (size_t)(end - p);
+    if (left < 2 || !CONTINUES(p[1]) || first < 0xc2 || first > 0xf4)
+        return NULL;
+    if (first < 0xe0)
+        return p + 2;
+    if (left < 3 || !CONTINUES(p[2]))
+        return NULL;
+    const struct lead lead = lead_of(first);
+    if (p[1] < lead.low || p[1] > lead.high)
+        return NULL;
+    if (first < 0xf0)
+        return p + 3;
+    return left >= 4 && CONTINUES(p[3]) ? p + 4 : NULL;
+}
+
+/* From one sequence that is not ASCII to the next, eight bytes at a time. */
 bool utf8_valid(struct bytes s)
 {
-    if (utf8_ascii(s.data, s.len))
-        return true;
-    while (s.len) {
-        int n = s.len >= STRETCH && utf8_ascii(s.data, STRETCH) ? STRETCH : utf8_next(s);
-        if (n < 0)
-            return false;
-        s = bytes_of(s.data + n, s.len - (size_t)n);
+    const uint8_t *p = s.data;
+    const uint8_t *const end = s.len ? p + s.len : p;
+    while (p && p < end) {
+        if (end - p >= (ptrdiff_t)sizeof(uint64_t)) {
+            uint64_t word;
+            memcpy(&word, p, sizeof(word));
+            word = le64toh(word) & HIGH_BITS;
+            p += word ? __builtin_ctzll(word) / 8 : (int)sizeof(word);
+        } else if (*p < 0x80) {
+            p++;
+        }
+        while (p && p < end && *p >= 0x80)
+            p = skip_sequence(p, end);
     }
-    return true;
+    return s.len == 0 || p;
 }
 
 int utf8_append(struct bytes s, struct buf *out)

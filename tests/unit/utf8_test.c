@@ -1,4 +1,5 @@
-/* UTF-8: what is well formed, and how many replacement characters stand for what is not (Unicode 15, 3.9). */
+/* UTF-8: what is well formed, and how many replacement characters stand for what is not (Unicode
+ * 15, 3.9). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +17,8 @@ static const struct {
     {"plain", "plain"},
     {"\x7f", "\x7f"},
     {"\xc2\x80\xdf\xbf", "\xc2\x80\xdf\xbf"},
-    {"\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf", "\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf"},
+    {"\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf",
+     "\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf"},
     {"\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf"},
     {"a\xff"
      "b",
@@ -48,7 +50,8 @@ static void test_cases(void **state)
         _cleanup_buf_ struct buf *b = buf_new(0);
         assert_int_equal(utf8_append(bytes_str(cases[i].in), b), 0);
         assert_string_equal(buf_str(b), cases[i].out);
-        assert_int_equal(utf8_valid(bytes_str(cases[i].in)), strcmp(cases[i].in, cases[i].out) == 0);
+        assert_int_equal(utf8_valid(bytes_str(cases[i].in)),
+                         strcmp(cases[i].in, cases[i].out) == 0);
     }
 }
 
@@ -71,6 +74,38 @@ static void test_every_place(void **state)
     }
 }
 
+/* utf8_valid() and utf8_next() agree on all texts of three bytes, and of four that begin with a
+ * few, wherever they stand. */
+static void check_agree(const uint8_t *four, size_t len)
+{
+    for (size_t before = 0; before < 9; before++) {
+        uint8_t text[24] = "xxxxxxxxxxxxxxxxxxxxxxx";
+        memcpy(text + before, four, len);
+        int n;
+        struct bytes rest = bytes_of(text, before + len);
+        while (rest.len && (n = utf8_next(rest)) > 0)
+            rest = bytes_of(rest.data + n, rest.len - (size_t)n);
+        if (utf8_valid(bytes_of(text, before + len)) != (rest.len == 0))
+            fail_msg("%02x %02x %02x %02x after %zu", four[0], four[1], four[2], four[3], before);
+    }
+}
+
+static void test_all_sequences(void **state)
+{
+    (void)state;
+    static const uint8_t edges[] = {0x00, 0x7f, 0x80, 0x8f, 0x90, 0x9f,
+                                    0xa0, 0xbf, 0xc0, 0xc2, 0xe0, 0xff};
+    for (unsigned first = 0; first < 256; first++)
+        for (unsigned second = 0; second < 256; second++)
+            for (size_t c = 0; c < ARRAY_SIZE(edges); c++)
+                for (size_t d = 0; d < ARRAY_SIZE(edges); d++) {
+                    const uint8_t four[] = {(uint8_t)first, (uint8_t)second, edges[c], edges[d]};
+                    check_agree(four, 4);
+                    if (d == 0)
+                        check_agree(four, 3);
+                }
+}
+
 static void test_limit(void **state)
 {
     (void)state;
@@ -83,6 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases),
         cmocka_unit_test(test_every_place),
+        cmocka_unit_test(test_all_sequences),
         cmocka_unit_test(test_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
