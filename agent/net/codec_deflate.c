@@ -14,7 +14,7 @@
 #ifdef HAVE_ISAL
 struct fast_deflate {
     struct isal_zstream stream;
-    uint8_t level_buf[ISAL_DEF_LVL1_SMALL];
+    uint8_t level_buf[ISAL_DEF_LVL2_SMALL];
 };
 #endif
 
@@ -238,7 +238,7 @@ int fast_compress_pull(struct codec_local *l, bool gzip, int (*next)(void *ctx, 
         return -ENOMEM;
     struct isal_zstream *z = &l->fast->stream;
     isal_deflate_init(z);
-    z->level = 1;
+    z->level = 2; /* as quick as 1, and a little smaller */
     z->level_buf = l->fast->level_buf;
     z->level_buf_size = sizeof(l->fast->level_buf);
     z->gzip_flag = gzip ? IGZIP_GZIP : IGZIP_ZLIB;
