@@ -65,8 +65,8 @@ static int make_dimensions(struct aggregate *a, struct err *reterr)
         r = dimensions_init(&a->duration, &c->histogram.dimensions, reterr);
     if (r == 0 && c->events.enabled)
         r = dimensions_init(&a->events, &c->events.dimensions, reterr);
-    a->any_dimensions = dimensions_any(&a->common) || dimensions_any(&a->calls) ||
-                        dimensions_any(&a->duration) || dimensions_any(&a->events);
+    a->name_lengths = dimensions_lengths(&a->common) | dimensions_lengths(&a->calls) |
+                      dimensions_lengths(&a->duration) | dimensions_lengths(&a->events);
     return r;
 }
 
@@ -219,7 +219,7 @@ static void take_span(struct aggregate *a, struct resource *r, struct bytes serv
 {
     struct span span;
     a->span_attributes.n = 0;
-    if (span_read(msg, &span, a->any_dimensions ? &a->span_attributes : NULL) < 0) {
+    if (span_read(msg, a->name_lengths, &span, &a->span_attributes) < 0) {
         a->lost++;
         return;
     }
@@ -243,7 +243,7 @@ static void take_span(struct aggregate *a, struct resource *r, struct bytes serv
 
 static void set_resource(struct aggregate *a)
 {
-    if (!a->any_dimensions)
+    if (!a->name_lengths)
         return;
     dimensions_set_resource(&a->common, &a->resource_attributes);
     dimensions_set_resource(&a->calls, &a->resource_attributes);

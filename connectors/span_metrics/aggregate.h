@@ -12,7 +12,7 @@ struct aggregate {
     double *bounds; /* of the shape */
     double ns_per_unit;
     struct dimensions common, calls, duration, events;
-    bool any_dimensions; /* the attributes of spans are needed */
+    uint64_t name_lengths; /* of the attributes of spans that are needed; 0 = none are */
     struct identity identity;
     struct resources resources;
     uint64_t lost; /* spans without the memory for their series, since the start */

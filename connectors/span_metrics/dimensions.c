@@ -137,6 +137,14 @@ void dimensions_done(struct dimensions *d)
 
 /* ---- matching ---- */
 
+uint64_t dimensions_lengths(const struct dimensions *d)
+{
+    uint64_t lengths = d->nglobs ? UINT64_MAX : 0;
+    for (size_t i = 0; i < d->nnamed; i++)
+        lengths |= 1ull << d->named[i].name.len % 64;
+    return lengths;
+}
+
 void dimensions_set_resource(struct dimensions *d, const struct attributes *resource)
 {
     for (size_t i = 0; i < d->nnamed; i++) {

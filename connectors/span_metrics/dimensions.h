@@ -33,6 +33,8 @@ static inline bool dimensions_any(const struct dimensions *d)
 {
     return d->nnamed || d->nglobs;
 }
+/* The lengths of the names that are looked for, as bits (length modulo 64); all bits with globs. */
+uint64_t dimensions_lengths(const struct dimensions *d);
 /* The rules for a list of them: one of name and glob, no name twice or of a dimension that all have. 0 or -EINVAL. */
 int dimensions_check(const struct cfg_list *config, struct err *reterr);
 

@@ -4,67 +4,56 @@
 
 #include "proto/otlp_fields.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "next_field() reads numbers in place");
+enum { ATTRIBUTE_TAG = SPAN_ATTRIBUTES << 3 | WIRE_LEN, KEY_TAG = 1 << 3 | WIRE_LEN };
 
 static uint32_t at_most(uint64_t value, uint32_t last)
 {
     return value <= last ? (uint32_t)value : last + 1;
 }
 
-/*
- * The next field, like wire_next() but without its answers for bad bytes: these are checked. Nearly
- * all tags and lengths are one byte; the rest goes the long way.
- */
-static inline bool next_field(struct wire_reader *r, uint32_t *ret_tag, struct bytes *ret_bytes,
-                              uint64_t *ret_value)
+/* Whether the length of the name is in the set, or cannot be told at a glance. */
+static inline bool is_wanted(struct bytes kv, uint64_t lengths)
 {
-    struct wire_field f;
-    const uint8_t *p = r->p;
-    const size_t left = (size_t)(r->end - p);
-    if (left >= 2 && p[0] < 0x80) {
-        const uint32_t type = p[0] & 7;
-        *ret_tag = p[0] >> 3;
-        if (type == WIRE_LEN && p[1] < 0x80 && p[1] <= left - 2) {
-            *ret_bytes = bytes_of(p + 2, p[1]);
-            r->p = p + 2 + p[1];
-            return true;
-        }
-        if (type == WIRE_I64 && left >= 9) {
-            memcpy(ret_value, p + 1, sizeof(*ret_value));
-            r->p = p + 9;
-            return true;
-        }
-    }
-    if (wire_next(r, &f) <= 0)
-        return false;
-    *ret_tag = f.number;
-    *ret_bytes = f.bytes;
-    *ret_value = f.value;
-    return true;
+    return kv.len < 2 || kv.data[0] != KEY_TAG || kv.data[1] >= 0x80 ||
+           lengths >> kv.data[1] % 64 & 1;
 }
 
-int span_read(struct bytes msg, struct span *ret, struct attributes *attributes)
+/* The attribute `kv`, and those that follow it if they are short. */
+static inline int read_attributes(struct wire_reader *r, struct bytes kv, uint64_t lengths,
+                                  struct attributes *out)
+{
+    for (;;) {
+        if (lengths && is_wanted(kv, lengths) && attributes_add_kv(out, kv) < 0)
+            return -ENOMEM;
+        const uint8_t *const p = r->p;
+        const size_t left = (size_t)(r->end - p);
+        if (left < 2 || p[0] != ATTRIBUTE_TAG || p[1] >= 0x80 || p[1] + 2u > left)
+            return 0;
+        kv = bytes_of(p + 2, p[1]);
+        r->p = p + 2 + p[1];
+    }
+}
+
+int span_read(struct bytes msg, uint64_t lengths, struct span *ret, struct attributes *attributes)
 {
     struct wire_reader r = wire_reader(msg);
-    struct bytes bytes = {0};
-    uint32_t number = 0;
-    uint64_t value = 0;
+    struct wire_field f = {0};
     *ret = (struct span){.name = bytes_str("")};
-    while (next_field(&r, &number, &bytes, &value))
-        switch (number) {
-        case SPAN_TRACE_ID: ret->trace_id = bytes; break;
-        case SPAN_ID: ret->span_id = bytes; break;
-        case SPAN_TRACE_STATE: ret->tracestate = bytes; break;
-        case SPAN_NAME: ret->name = bytes; break;
-        case SPAN_KIND: ret->kind = at_most(value, SPAN_KIND_LAST); break;
-        case SPAN_START: ret->start_ns = value; break;
-        case SPAN_END: ret->end_ns = value; break;
+    while (wire_next(&r, &f) > 0)
+        switch (f.number) {
+        case SPAN_TRACE_ID: ret->trace_id = f.bytes; break;
+        case SPAN_ID: ret->span_id = f.bytes; break;
+        case SPAN_TRACE_STATE: ret->tracestate = f.bytes; break;
+        case SPAN_NAME: ret->name = f.bytes; break;
+        case SPAN_KIND: ret->kind = at_most(f.value, SPAN_KIND_LAST); break;
+        case SPAN_START: ret->start_ns = f.value; break;
+        case SPAN_END: ret->end_ns = f.value; break;
         case SPAN_STATUS:
-            if (bytes.len)
-                ret->status = at_most(wire_uint(bytes, STATUS_CODE), SPAN_STATUS_LAST);
+            if (f.bytes.len)
+                ret->status = at_most(wire_uint(f.bytes, STATUS_CODE), SPAN_STATUS_LAST);
             break;
         case SPAN_ATTRIBUTES:
-            if (attributes && attributes_add_kv(attributes, bytes) < 0)
+            if (read_attributes(&r, f.bytes, lengths, attributes) < 0)
                 return -ENOMEM;
             break;
         default: break;

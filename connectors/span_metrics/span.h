@@ -14,8 +14,9 @@ struct span {
     uint64_t start_ns, end_ns;
 };
 
-/* Reads the checked message `msg`; attributes are appended to `attributes` (NULL: not wanted). 0 or -ENOMEM. */
-int span_read(struct bytes msg, struct span *ret, struct attributes *attributes);
+/* Reads the checked message `msg`. Attributes are appended to `attributes`: all whose names have a length (modulo 64) that is in the set
+ * `lengths`, and maybe some more. 0 or -ENOMEM. */
+int span_read(struct bytes msg, uint64_t lengths, struct span *ret, struct attributes *attributes);
 /* "SPAN_KIND_SERVER", "STATUS_CODE_OK"; "" for unknown ones. */
 const char *span_kind_name(uint32_t kind);
 const char *span_status_name(uint32_t status);

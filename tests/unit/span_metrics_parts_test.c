@@ -256,7 +256,7 @@ static void test_span_read(void **state)
     wire_end(b, mark);
     wire_put_bytes(b, SPAN_ATTRIBUTES, bytes_str(""));
     wire_put_fixed64(b, SPAN_START, 0x0123456789abcdef);
-    assert_int_equal(span_read(buf_bytes(b), &s, &attributes), 0);
+    assert_int_equal(span_read(buf_bytes(b), UINT64_MAX, &s, &attributes), 0);
     assert_int_equal(s.status, 2);
     assert_int_equal(s.end_ns, 5);
     assert_int_equal(s.start_ns, 0x0123456789abcdef);
@@ -266,6 +266,41 @@ static void test_span_read(void **state)
     assert_true(bytes_eq(attributes.items[0].key, buf_bytes(name)));
     assert_non_null(attributes.items[1].value.data);
     attributes_done(&attributes);
+}
+
+/* Only names of the lengths that are asked for are read, wherever they stand. */
+static void test_span_read_lengths(void **state)
+{
+    (void)state;
+    static const size_t lengths[] = {1, 2, 63, 64, 65, 66, 100, 127, 128, 129, 130, 200};
+    _cleanup_buf_ struct buf *b = buf_new(0), *name = buf_new(0);
+    struct span s;
+    for (int i = 0; i < 200; i++)
+        buf_putc(name, 'n');
+    for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
+        size_t kv;
+        if (i % 5 == 4)
+            wire_put_uint(b, SPAN_KIND, 1);
+        wire_begin(b, SPAN_ATTRIBUTES, &kv);
+        wire_put_bytes(b, 1, bytes_of(name->data, lengths[i]));
+        wire_put_bytes(b, 2, bytes_str("\x10\x01"));
+        wire_end(b, kv);
+    }
+    for (unsigned bit = 0; bit < 64; bit++) {
+        struct attributes attributes = {0};
+        size_t wanted = 0, found = 0;
+        assert_int_equal(span_read(buf_bytes(b), 1ull << bit, &s, &attributes), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(lengths); i++)
+            wanted += lengths[i] % 64 == bit;
+        for (size_t i = 0; i < attributes.n; i++)
+            found += attributes.items[i].key.len % 64 == bit;
+        assert_int_equal(found, wanted);
+        assert_true(attributes.n <= wanted + 4); /* of 128 bytes and more all are read */
+        attributes_done(&attributes);
+    }
+    struct attributes none = {0};
+    assert_int_equal(span_read(buf_bytes(b), 0, &s, &none), 0);
+    assert_int_equal(none.n, 0);
 }
 
 static void test_sort(void **state)
@@ -290,10 +325,15 @@ static void test_sort(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exponential), cmocka_unit_test(test_exponential_index),
-        cmocka_unit_test(test_tracestate),  cmocka_unit_test(test_adjusted_count),
-        cmocka_unit_test(test_globs),       cmocka_unit_test(test_table),
-        cmocka_unit_test(test_stamps),      cmocka_unit_test(test_span_read),
+        cmocka_unit_test(test_exponential),
+        cmocka_unit_test(test_exponential_index),
+        cmocka_unit_test(test_tracestate),
+        cmocka_unit_test(test_adjusted_count),
+        cmocka_unit_test(test_globs),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_stamps),
+        cmocka_unit_test(test_span_read),
+        cmocka_unit_test(test_span_read_lengths),
         cmocka_unit_test(test_sort),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
