@@ -171,7 +171,7 @@ static inline bool read_field(struct run *run, const uint8_t *end, uint32_t *ret
         return false;
     if (LIKELY((*ret_tag & 7) == WIRE_LEN)) {
         run->body = read_len(p, end, &len);
-        run->end = run->body + len;
+        run->end = run->body ? run->body + len : NULL;
         return run->body;
     }
     run->body = p;
@@ -218,7 +218,7 @@ static inline bool lengthen(struct run *run, const uint8_t *end)
 static inline int find_runs(struct wire_order *o, const struct order_message *m, struct bytes msg,
                             struct run *runs, uint32_t *ret_present)
 {
-    const uint8_t *const end = msg.data + msg.len;
+    const uint8_t *const end = wire_reader(msg).end;
     struct run run = {.end = msg.data};
     uint32_t present = 0, tag;
     while (run.end < end) {
