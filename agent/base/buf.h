@@ -31,6 +31,9 @@ struct buf *buf_unref(struct buf *b);
 DEFINE_CLEANUP(struct buf *, buf_unref)
 #define _cleanup_buf_ _cleanup_(buf_unrefp)
 
+/* Whether the caller, who has a reference, is the only one: then the content may be changed again. */
+static inline bool buf_is_sole(const struct buf *b) { return atomic_load_explicit(&b->refs, memory_order_acquire) == 1; }
+
 /* Makes room for `extra` more bytes: -ENOMEM, or -EMSGSIZE past the limit (then nothing changed). */
 int buf_reserve(struct buf *b, size_t extra);
 int buf_append(struct buf *b, const void *data, size_t len);

@@ -310,7 +310,11 @@ static int read_labels(struct prom_parser *p, struct label_list *l, struct bytes
 
 static int read_number(struct prom_parser *p, const char *what, double *ret, struct err *reterr)
 {
-    const uint8_t *at = p->at;
+    const uint8_t *at = p->at, *behind = prom_scan_double(at, p->end, ret);
+    if (behind && behind < p->end && (*behind == '\n' || *behind == ' ')) {
+        p->at = behind;
+        return 0;
+    }
     struct bytes word = scan_word(p);
     if (word.len == 0 || !prom_parse_double(word, ret))
         return fail(p, at, what, reterr);

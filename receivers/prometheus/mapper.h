@@ -10,8 +10,11 @@
 struct part {
     struct part *next;
     double bound, value;
+    uint32_t index; /* in the request; PART_UNWRITTEN = not in it */
     bool stale;
 };
+#define PART_UNWRITTEN UINT32_MAX
+
 /* An Exemplar message. */
 struct kept_exemplar {
     struct kept_exemplar *next;
@@ -31,6 +34,7 @@ struct point {
     struct part *parts; /* newest first */
     struct kept_exemplar *exemplars, **exemplars_end;
     uint32_t nparts;
+    uint32_t at, len; /* of the message in the request, while that is recorded; 0 = not in it */
     bool has_value, has_sum, stale;
 };
 
@@ -71,6 +75,14 @@ struct resource {
     struct scope *own_scope; /* NULL = no sample was in it yet */
 };
 
+/* What a sample's value is of its point. */
+enum role { ROLE_NONE, ROLE_VALUE, ROLE_SUM, ROLE_PART, ROLE_START };
+struct place {
+    struct point *point;
+    struct part *part;
+    enum role role;
+};
+
 struct prom_mapper {
     const char *version;
     const struct prom_origin *origin;
@@ -82,6 +94,8 @@ struct prom_mapper {
     struct buf *scratch;
     size_t expected_bytes; /* of the request, about */
     struct prom_left_out left_out;
+    struct place place; /* of the last sample */
+    struct prom_recorder *recorder; /* NULL = the scrape is not recorded */
 };
 
 /* A copy in the arena; false when out of memory. */
@@ -108,6 +122,17 @@ struct family *map_family(struct prom_mapper *m, struct scope *s, struct bytes n
 
 /* The whole request. */
 int map_write(struct prom_mapper *m, struct buf *out, uint32_t *ret_points);
+/* Notes in the points where they are in the request that map_write() made. */
+void map_locate(struct prom_mapper *m, struct bytes request);
+/* A count that came as a double. */
+uint64_t map_count(double v);
+/* A cumulative count of a bucket, made to rise from the one before it to `count`. */
+static inline uint64_t map_rise(uint64_t up_to, uint64_t before, uint64_t count)
+{
+    return up_to < before ? before : up_to > count ? count : up_to;
+}
+/* Seconds since 1970 in nanoseconds; 0 for what is no such time. */
+uint64_t map_start_ns(double seconds);
 /* Whether the point will be written: it has a value (a count). */
 bool map_point_complete(const struct point *p);
 

@@ -10,6 +10,8 @@
 #include "proto/wire.h"
 #include "receivers/prometheus/mapper.h"
 #include "receivers/prometheus/names.h"
+#include "receivers/prometheus/recorder.h"
+#include "receivers/prometheus/scan.h"
 
 #define ARENA_BLOCK_BYTES 16384
 #define SCRATCH_KEPT_BYTES 4096
@@ -45,6 +47,7 @@ static void forget(struct prom_mapper *m)
     m->last_name = NULL;
     m->expected_bytes = 0;
     m->left_out = (struct prom_left_out){0};
+    m->recorder = NULL;
     buf_truncate(m->scratch, 0);
     if (m->scratch->cap > SCRATCH_KEPT_BYTES)
         buf_shrink(m->scratch);
@@ -69,6 +72,11 @@ void prom_mapper_begin(struct prom_mapper *m, const struct prom_origin *origin)
 {
     forget(m);
     m->origin = origin;
+}
+
+void prom_mapper_record(struct prom_mapper *m, struct prom_recorder *r)
+{
+    m->recorder = r;
 }
 
 bool mapper_keep(struct prom_mapper *m, struct bytes b, struct bytes *ret)
@@ -245,24 +253,26 @@ static int add_part(struct prom_mapper *m, struct point *p, const struct prom_sa
                     struct bytes name)
 {
     const bool histogram = p->family->kind == KIND_HISTOGRAM;
+    const struct bytes text = prom_labels_get(s->labels, histogram ? "le" : "quantile");
     double bound;
-    if (!number_parse_double(prom_labels_get(s->labels, histogram ? "le" : "quantile"), &bound) ||
-        isnan(bound))
+    if ((!prom_quick_double(text, &bound) && !number_parse_double(text, &bound)) || isnan(bound))
         return leave_out(m, name,
                          histogram ? "expected a number in its label \"le\""
                                    : "expected a number in its label \"quantile\"");
     struct part *part = arena_calloc(m->arena, sizeof(*part));
     if (!part)
         return -ENOMEM;
-    *part = (struct part){p->parts, bound, s->value, s->stale};
+    *part = (struct part){p->parts, bound, s->value, PART_UNWRITTEN, s->stale};
+    m->place = (struct place){p, part, ROLE_PART};
     p->parts = part;
     p->nparts++;
     m->expected_bytes += sizeof(double) + sizeof(uint64_t);
     return 1;
 }
 
-static void add_value(struct point *p, const struct prom_sample *s)
+static void add_value(struct prom_mapper *m, struct point *p, const struct prom_sample *s)
 {
+    m->place = (struct place){p, NULL, ROLE_VALUE};
     if (s->stale && p->has_value) /* another series went on in its place */
         return;
     p->value = s->value;
@@ -289,16 +299,18 @@ static int add_sample(struct prom_mapper *m, struct point *p, const struct prom_
     if (s->created_ms)
         p->created = (double)s->created_ms / 1000;
     if (complex && name_ends(name, "_sum")) {
+        m->place = (struct place){p, NULL, ROLE_SUM};
         p->sum = s->value;
         p->has_sum = !s->stale;
     } else if (complex && name_ends(name, "_count")) {
-        add_value(p, s);
+        add_value(m, p, s);
     } else if (f->kind != KIND_GAUGE && is_created(f, name)) {
+        m->place = (struct place){p, NULL, ROLE_START};
         p->created = s->stale ? 0 : s->value;
     } else if (complex) {
         return add_part(m, p, s, name);
     } else {
-        add_value(p, s);
+        add_value(m, p, s);
     }
     return 1;
 }
@@ -396,6 +408,7 @@ static int add_target_info(struct prom_mapper *m, struct resource *r, struct pro
 int prom_mapper_add(struct prom_mapper *m, const struct prom_sample *s, struct err *reterr)
 {
     struct essence e;
+    m->place = (struct place){NULL, NULL, ROLE_NONE};
     int r = read_essence(m, s->labels, &e, reterr);
     if (r < 0)
         return r;
@@ -438,6 +451,8 @@ int prom_mapper_finish(struct prom_mapper *m, struct buf **ret, uint32_t *ret_po
     if (r == 0)
         r = map_write(m, out, ret_points);
     count_incomplete(m);
+    if (r == 0 && m->recorder)
+        prom_recorder_settle(m->recorder, m, buf_bytes(out));
     if (left_out)
         *left_out = m->left_out;
     forget(m);

@@ -50,6 +50,9 @@ DEFINE_CLEANUP(struct prom_mapper *, prom_mapper_free)
 
 /* Starts a scrape; forgets all samples of one that was not finished (so also after a bad page, to send stale points and `up` alone). */
 void prom_mapper_begin(struct prom_mapper *m, const struct prom_origin *origin);
+/* Notes in `r` what becomes of the samples of this scrape, until its end; after prom_mapper_begin(). See recorder.h. */
+struct prom_recorder;
+void prom_mapper_record(struct prom_mapper *m, struct prom_recorder *r);
 /*
  * Adds a sample; nothing of it is needed after the call. `up` and scrape_* come the same way.
  * 1: it is (part of) a point; a series to mark stale when it is gone.

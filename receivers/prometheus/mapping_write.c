@@ -49,8 +49,7 @@ bool map_point_complete(const struct point *p)
     return p->has_value;
 }
 
-/* Seconds since 1970 in nanoseconds; 0 for what is no such time. */
-static uint64_t start_ns(double seconds)
+uint64_t map_start_ns(double seconds)
 {
     if (!(seconds > 0 && seconds < 1.8e10))
         return 0;
@@ -61,7 +60,7 @@ static uint64_t start_ns(double seconds)
 static void put_times(struct writer *w, const struct point *p)
 {
     if (p->family->kind != KIND_GAUGE)
-        put_fixed(w, POINT_START, start_ns(p->created));
+        put_fixed(w, POINT_START, map_start_ns(p->created));
     put_fixed(w, POINT_TIME, (uint64_t)p->time_ms * 1000000);
 }
 
@@ -108,8 +107,7 @@ static size_t sorted_parts(struct writer *w, const struct point *p, struct part 
     return n;
 }
 
-/* A count that came as a double. */
-static uint64_t to_count(double v)
+uint64_t map_count(double v)
 {
     return !(v > 0) ? 0 : v >= 0x1p64 ? UINT64_MAX : (uint64_t)v;
 }
@@ -147,8 +145,8 @@ static void put_buckets(struct writer *w, struct part **parts, size_t n, uint64_
     uint64_t before = 0;
     size_t packed = pb_begin(&w->pb, HISTOGRAM_BUCKETS);
     for (size_t i = 0; i < n; i++) {
-        uint64_t up_to = to_count(parts[i]->value);
-        up_to = up_to < before ? before : up_to > count ? count : up_to;
+        parts[i]->index = (uint32_t)i;
+        const uint64_t up_to = map_rise(map_count(parts[i]->value), before, count);
         put_packed(w, up_to - before);
         before = up_to;
     }
@@ -169,7 +167,7 @@ static void put_histogram(struct writer *w, const struct point *p)
 {
     struct part **parts = NULL;
     const size_t n = sorted_parts(w, p, &parts);
-    const uint64_t count = p->stale ? 0 : to_count(p->value);
+    const uint64_t count = p->stale ? 0 : map_count(p->value);
     put_times(w, p);
     put_fixed(w, HISTOGRAM_COUNT, count);
     if (p->has_sum && !p->stale)
@@ -195,11 +193,12 @@ static void put_summary(struct writer *w, const struct point *p)
     const size_t n = sorted_parts(w, p, &parts);
     put_times(w, p);
     if (!p->stale)
-        put_fixed(w, SUMMARY_COUNT, to_count(p->value));
+        put_fixed(w, SUMMARY_COUNT, map_count(p->value));
     if (p->has_sum && !p->stale)
         put_plain_double(w, SUMMARY_SUM, p->sum);
     for (size_t i = 0; i < n; i++) {
         const size_t quantile = pb_begin(&w->pb, SUMMARY_QUANTILES);
+        parts[i]->index = (uint32_t)i;
         put_plain_double(w, QUANTILE_QUANTILE, parts[i]->bound);
         if (!p->stale)
             put_plain_double(w, QUANTILE_VALUE, parts[i]->value);
@@ -237,15 +236,16 @@ static void put_points(struct writer *w, const struct family *f)
     }
 }
 
+static const uint32_t data_fields[] = {
+    [KIND_GAUGE] = METRIC_GAUGE,
+    [KIND_SUM] = METRIC_SUM,
+    [KIND_HISTOGRAM] = METRIC_HISTOGRAM,
+    [KIND_SUMMARY] = METRIC_SUMMARY,
+};
+
 static void put_data(struct writer *w, const struct family *f)
 {
-    static const uint32_t fields[] = {
-        [KIND_GAUGE] = METRIC_GAUGE,
-        [KIND_SUM] = METRIC_SUM,
-        [KIND_HISTOGRAM] = METRIC_HISTOGRAM,
-        [KIND_SUMMARY] = METRIC_SUMMARY,
-    };
-    const size_t data = pb_begin(&w->pb, fields[f->kind]);
+    const size_t data = pb_begin(&w->pb, data_fields[f->kind]);
     put_points(w, f);
     if (f->kind == KIND_SUM || f->kind == KIND_HISTOGRAM)
         pb_uint(&w->pb, DATA_TEMPORALITY, TEMPORALITY_CUMULATIVE);
@@ -334,4 +334,47 @@ int map_write(struct prom_mapper *m, struct buf *out, uint32_t *ret_points)
             put_resource(&w, r);
     *ret_points = w.pb.error ? 0 : w.points;
     return w.pb.error;
+}
+
+/* ---- where the points are ---- */
+
+/* The next message `number` of those behind `r`; empty when there is none. */
+static struct wire_reader next_message(struct wire_reader *r, uint32_t number)
+{
+    struct bytes message = {0};
+    return wire_reader(wire_each(r, number, &message) ? message : bytes_of(r->end, 0));
+}
+
+static void locate_points(struct bytes request, struct family *f, struct wire_reader *metrics)
+{
+    struct wire_reader metric = next_message(metrics, ENTRY_RECORDS),
+                       data = next_message(&metric, data_fields[f->kind]);
+    for (struct point *p = f->points; p; p = p->next) {
+        if (!map_point_complete(p))
+            continue;
+        const struct wire_reader point = next_message(&data, DATA_POINTS);
+        p->at = (uint32_t)(point.p - request.data);
+        p->len = (uint32_t)(point.end - point.p);
+    }
+}
+
+static void locate_metrics(struct bytes request, struct scope *s, struct wire_reader *scopes)
+{
+    struct wire_reader metrics = next_message(scopes, ENTRY_SCOPES);
+    for (struct family *f = s->families; f; f = f->next)
+        if (any_point(f))
+            locate_points(request, f, &metrics);
+}
+
+void map_locate(struct prom_mapper *m, struct bytes request)
+{
+    struct wire_reader resources = wire_reader(request);
+    for (struct resource *r = m->resources; r; r = r->next) {
+        if (!any_scope(r))
+            continue;
+        struct wire_reader scopes = next_message(&resources, REQUEST_RESOURCES);
+        for (struct scope *s = r->scopes; s; s = s->next)
+            if (any_metric(s))
+                locate_metrics(request, s, &scopes);
+    }
 }

@@ -16,12 +16,17 @@ struct family {
 struct prom_metadata {
     struct prom_table table;
     struct family *all;
-    uint64_t scrape;
+    uint64_t scrape;  /* number of the present one, from 1 */
+    size_t mentioned; /* families of it, so far */
+    uint64_t changes;
 };
 
 struct prom_metadata *prom_metadata_new(void)
 {
-    return calloc(1, sizeof(struct prom_metadata));
+    struct prom_metadata *m = calloc(1, sizeof(*m));
+    if (m)
+        m->scrape = 1;
+    return m;
 }
 
 /* ---- texts ---- */
@@ -33,6 +38,7 @@ static void drop_text(struct bytes *t)
     *t = (struct bytes){0};
 }
 
+/* 1 = it is another text now, 0 = it was that already; -ENOMEM. */
 static int set_text(struct bytes *t, struct bytes value)
 {
     if (bytes_eq(*t, value))
@@ -45,7 +51,7 @@ static int set_text(struct bytes *t, struct bytes value)
     drop_text(t);
     mem_charge(value.len);
     *t = bytes_of(copy, value.len);
-    return 0;
+    return 1;
 }
 
 /* ---- families ---- */
@@ -111,24 +117,45 @@ static struct family *find_or_add(struct prom_metadata *m, struct bytes name)
     }
     f->next = m->all;
     m->all = f;
+    m->changes++;
     return f;
 }
 
 /* ---- use ---- */
 
+static int set_type(enum prom_type *t, enum prom_type value)
+{
+    const bool other = *t != value;
+    *t = value;
+    return other;
+}
+
 int prom_metadata_note(struct prom_metadata *m, const struct prom_entry *e)
 {
     struct family *f = find_or_add(m, e->family);
+    int r = 0;
     if (!f)
         return -ENOMEM;
+    m->mentioned += f->seen != m->scrape;
     f->seen = m->scrape;
     switch (e->kind) {
-    case PROM_TYPE: f->info.type = e->type; return 0;
-    case PROM_HELP: return set_text(&f->info.help, e->text);
-    case PROM_UNIT: return set_text(&f->info.unit, e->text);
+    case PROM_TYPE: r = set_type(&f->info.type, e->type); break;
+    case PROM_HELP: r = set_text(&f->info.help, e->text); break;
+    case PROM_UNIT: r = set_text(&f->info.unit, e->text); break;
     case PROM_SAMPLE: break;
     }
-    return 0;
+    m->changes += r > 0;
+    return r < 0 ? r : 0;
+}
+
+uint64_t prom_metadata_changes(const struct prom_metadata *m)
+{
+    return m->changes;
+}
+
+bool prom_metadata_is_complete(const struct prom_metadata *m)
+{
+    return m->mentioned == m->table.n;
 }
 
 const struct prom_family_info *prom_metadata_find(const struct prom_metadata *m,
@@ -162,8 +189,10 @@ static bool drop_old(struct prom_metadata *m)
 void prom_metadata_end_scrape(struct prom_metadata *m)
 {
     m->scrape++;
+    m->mentioned = 0;
     if (!drop_old(m))
         return;
+    m->changes++;
     for (struct family **at = &m->all; *at;) {
         struct family *f = *at;
         if (prom_table_add(&m->table, &f->node) == 0) {

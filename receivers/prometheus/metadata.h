@@ -22,6 +22,10 @@ int prom_metadata_note(struct prom_metadata *m, const struct prom_entry *e);
 /* What is known of `family`; NULL = nothing (and so when `m` is NULL). Its fields may change with the next prom_metadata_note(), it
  * goes at the earliest with prom_metadata_end_scrape(). */
 const struct prom_family_info *prom_metadata_find(const struct prom_metadata *m, struct bytes family);
+/* Grows whenever something changes of what is known. */
+uint64_t prom_metadata_changes(const struct prom_metadata *m);
+/* The present page has mentioned all families that are known. */
+bool prom_metadata_is_complete(const struct prom_metadata *m);
 /* Once after each scrape, good or bad, when its mapper has finished: forgets what none of the last 10 pages mentioned. */
 void prom_metadata_end_scrape(struct prom_metadata *m);
 

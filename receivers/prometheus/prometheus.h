@@ -8,6 +8,7 @@
 #include "receivers/prometheus/mapping.h"
 #include "receivers/prometheus/outbox.h"
 #include "receivers/prometheus/relabel.h"
+#include "receivers/prometheus/replay.h"
 #include "receivers/prometheus/series.h"
 
 #define MAX_PAGE_BYTES (256u * 1024 * 1024) /* of a page where no limit is configured, and of its compressed form */
@@ -59,6 +60,10 @@ struct target {
     bool down;              /* the last scrape failed, and the log has said so */
     bool final_owed;        /* the last scrape, at the stop */
     bool renamed_told;
+    bool steady;            /* the last page had nothing new */
+    struct prom_replay *replay; /* for a page like the last one; NULL = none */
+    unsigned replays_failed;    /* one after the other */
+    unsigned replay_wait;       /* scrapes until the next page is recorded */
 };
 /* Takes the content of `spec`. NULL when out of memory. */
 struct target *prom_target_new(struct scraper *s, struct job *j, struct target_spec *spec);

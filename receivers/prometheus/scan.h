@@ -23,5 +23,9 @@ int prom_unescape(struct bytes s, bool quotes, struct arena *arena, struct bytes
 
 /* A value or time: what Go's ParseFloat takes, less underscores and hexadecimal; a not-a-number is number_nan(). */
 bool prom_parse_double(struct bytes text, double *ret);
+/* The decimal number at `p` when it is one of the usual kind, with an exponent or without: behind it. NULL: ask one of the other functions. */
+const uint8_t *prom_scan_double(const uint8_t *p, const uint8_t *end, double *ret);
+/* The same of a whole text. */
+bool prom_quick_double(struct bytes text, double *ret);
 
 #endif

@@ -6,8 +6,10 @@
 #include "agent/base/clock.h"
 #include "agent/net/codec.h"
 #include "receivers/prometheus/prometheus.h"
+#include "receivers/prometheus/recorder.h"
 
-#define MAX_REPORTS 8
+#define REPLAY_TRIES 3     /* so many replays may fail one after the other... */
+#define REPLAY_MAX_WAIT 64 /* ...before the next page is recorded only so many scrapes later */
 
 struct counts {
     uint64_t scraped;    /* samples in the page */
@@ -22,9 +24,11 @@ struct reading {
     struct scraper *s;
     struct target *t;
     struct prom_parser *parser;
+    struct prom_recorder *recorder; /* NULL = the page is not recorded */
     struct counts counts;
     uint64_t appended;
     bool over_limit;
+    bool odd;     /* a sample with a time of its own or an exemplar, or a series that is gone */
     bool nothing; /* an empty page: as good as one, but it says nothing about series */
     struct err why;
 };
@@ -176,6 +180,7 @@ static int put_point(struct reading *x, const struct prom_entry *e, struct prom_
 {
     struct prom_exemplar exemplar;
     const int has = prom_parser_exemplar(x->parser, &exemplar);
+    x->odd |= has != 0 || e->has_time;
     const struct prom_sample p = {.labels = l,
                                   .value = e->value,
                                   .time_ms = own_time ? e->time_ms : x->t->time_ms,
@@ -231,12 +236,8 @@ static int take_new(struct reading *x, const struct prom_entry *e)
     return r < 0 ? r : take_kept(x, e, l, NULL, false);
 }
 
-static int take_sample(struct reading *x, const struct prom_entry *e)
+static int take_known(struct reading *x, const struct prom_entry *e, struct series *known)
 {
-    struct series *known = prom_series_find(&x->t->series, e->raw);
-    x->counts.scraped++;
-    if (!known)
-        return take_new(x, e);
     const bool back = prom_series_is_back(&x->t->series, known);
     const bool again = prom_series_see(&x->t->series, known);
     if (known->dropped)
@@ -245,6 +246,17 @@ static int take_sample(struct reading *x, const struct prom_entry *e)
         return -ENOMEM;
     x->counts.added += back;
     return take_kept(x, e, prom_series_labels(known, x->s->items), known, again);
+}
+
+static int take_sample(struct reading *x, const struct prom_entry *e)
+{
+    struct series *known = prom_series_find(&x->t->series, e->raw);
+    const bool dropped = known && known->dropped;
+    x->counts.scraped++;
+    const int r = known ? take_known(x, e, known) : take_new(x, e);
+    if (x->recorder)
+        prom_recorder_sample(x->recorder, e->raw, dropped ? NULL : x->s->mapper);
+    return r;
 }
 
 static int take_page(struct reading *x, enum prom_format format, struct bytes body)
@@ -293,30 +305,40 @@ static int check_size(struct reading *x, size_t len)
     return err_set(&x->why, -EMSGSIZE, "body size limit exceeded");
 }
 
-static int take_body(struct reading *x, const struct http_client_response *res)
+/* A page as it came, ready to be read. */
+struct body {
+    struct buf *inflated; /* NULL = the response has the text */
+    struct bytes text;
+    enum prom_format format;
+};
+
+static void body_done(struct body *b)
+{
+    buf_unref(b->inflated);
+}
+
+static int open_body(struct reading *x, const struct http_client_response *res, struct body *ret)
 {
     static const enum prom_format formats[] = {[PROTO_TEXT_0_0_4] = PROM_TEXT,
                                                [PROTO_TEXT_1_0_0] = PROM_TEXT,
                                                [PROTO_OPENMETRICS_0_0_1] = PROM_OPENMETRICS,
                                                [PROTO_OPENMETRICS_1_0_0] = PROM_OPENMETRICS};
     const enum prom_format fallback = formats[x->t->job->settings.config->fallback_scrape_protocol];
-    _cleanup_buf_ struct buf *inflated = NULL;
-    enum prom_format format;
     int r = check_size(x, res->body->len);
     if (r == 0 && codec_find(bytes_str(res->content_encoding)) == CODEC_GZIP) {
-        r = inflate(x, res, &inflated);
-        r = r == -EMSGSIZE ? check_size(x, SIZE_MAX) : r < 0 ? r : check_size(x, inflated->len);
+        r = inflate(x, res, &ret->inflated);
+        r = r == -EMSGSIZE ? check_size(x, SIZE_MAX)
+            : r < 0        ? r
+                           : check_size(x, ret->inflated->len);
     }
-    const struct bytes body = buf_bytes(inflated ? inflated : res->body);
-    x->nothing = body.len == 0;
+    ret->text = buf_bytes(ret->inflated ? ret->inflated : res->body);
+    x->nothing = ret->text.len == 0;
     if (r < 0 || x->nothing)
         return r;
-    if (!prom_format_of(res->content_type, &fallback, &format, &x->why))
-        return -EINVAL;
-    return take_page(x, format, body);
+    return prom_format_of(res->content_type, &fallback, &ret->format, &x->why) ? 0 : -EINVAL;
 }
 
-static int take_response(struct reading *x, const struct page *p)
+static int open_response(struct reading *x, const struct page *p, struct body *ret)
 {
     if (p->error) {
         char url[500];
@@ -327,7 +349,7 @@ static int take_response(struct reading *x, const struct page *p)
         return err_set(&x->why, -EIO, "server returned HTTP status %d%s%s", p->response->status,
                        *prom_status_text(p->response->status) ? " " : "",
                        prom_status_text(p->response->status));
-    return take_body(x, p->response);
+    return open_body(x, p->response, ret);
 }
 
 /* ---- stale points ---- */
@@ -335,6 +357,7 @@ static int take_response(struct reading *x, const struct page *p)
 static int put_stale(void *ctx, const struct series *gone)
 {
     struct reading *x = ctx;
+    x->odd = true;
     if (room_for(x->s, gone->nlabels) < 0)
         return -ENOMEM;
     const struct prom_sample p = {
@@ -345,42 +368,59 @@ static int put_stale(void *ctx, const struct series *gone)
 
 /* ---- what is said of the scrape ---- */
 
-static int put_report(struct reading *x, const char *name, double value, bool stale)
+static const struct {
+    const char *name;
+    bool extra;
+} reports[PROM_MAX_REPORTS] = {{"up", false},
+                               {"scrape_duration_seconds", false},
+                               {"scrape_samples_scraped", false},
+                               {"scrape_samples_post_metric_relabeling", false},
+                               {"scrape_series_added", false},
+                               {"scrape_timeout_seconds", true},
+                               {"scrape_sample_limit", true},
+                               {"scrape_body_size_bytes", true}};
+
+static void report_values(const struct reading *x, bool up, double ret[PROM_MAX_REPORTS])
+{
+    const struct target *t = x->t;
+    const uint64_t duration_ns = t->started_ns ? clock_now_ns() - t->started_ns : 0;
+    const double values[PROM_MAX_REPORTS] = {up,
+                                             (double)duration_ns / 1e9,
+                                             (double)x->counts.scraped,
+                                             (double)x->counts.remaining,
+                                             (double)x->counts.added,
+                                             (double)t->spec.timeout_ns / 1e9,
+                                             (double)t->job->settings.sample_limit,
+                                             (double)x->counts.body_bytes};
+    memcpy(ret, values, sizeof(values));
+}
+
+static int put_report(struct reading *x, size_t number, double value, bool stale)
 {
     struct label_builder *b = &x->s->labels;
     struct prom_labels l;
     prom_builder_reset(b, x->t->spec.labels);
-    prom_builder_set(b, bytes_str("__name__"), bytes_str(name));
+    prom_builder_set(b, bytes_str("__name__"), bytes_str(reports[number].name));
     add_external(x->s, b);
     if (prom_builder_sorted(b, &l) < 0)
         return -ENOMEM;
     const struct prom_sample p = {
         .labels = l, .value = value, .stale = stale, .time_ms = x->t->time_ms};
     const int r = prom_mapper_add(x->s->mapper, &p, NULL);
+    if (r >= 0 && x->recorder)
+        prom_recorder_report(x->recorder, number, x->s->mapper);
     return r < 0 ? r : 0;
 }
 
 /* `stale`: the target is gone, and with it what was said of it. */
-static int put_reports(struct reading *x, bool up, uint64_t duration_ns, bool stale)
+static int put_reports(struct reading *x, bool up, bool stale)
 {
-    const struct job_settings *j = &x->t->job->settings;
-    const struct {
-        const char *name;
-        double value;
-        bool extra;
-    } reports[MAX_REPORTS] = {
-        {"up", up, false},
-        {"scrape_duration_seconds", (double)duration_ns / 1e9, false},
-        {"scrape_samples_scraped", (double)x->counts.scraped, false},
-        {"scrape_samples_post_metric_relabeling", (double)x->counts.remaining, false},
-        {"scrape_series_added", (double)x->counts.added, false},
-        {"scrape_timeout_seconds", (double)x->t->spec.timeout_ns / 1e9, true},
-        {"scrape_sample_limit", (double)j->sample_limit, true},
-        {"scrape_body_size_bytes", (double)x->counts.body_bytes, true}};
+    double values[PROM_MAX_REPORTS];
     int r = 0;
-    for (size_t i = 0; r == 0 && i < MAX_REPORTS; i++)
-        if (!reports[i].extra || j->extra_metrics)
-            r = put_report(x, reports[i].name, reports[i].value, stale);
+    report_values(x, up, values);
+    for (size_t i = 0; r == 0 && i < PROM_MAX_REPORTS; i++)
+        if (!reports[i].extra || x->t->job->settings.extra_metrics)
+            r = put_report(x, i, values[i], stale);
     return r;
 }
 
@@ -403,7 +443,8 @@ static void log_state(struct reading *x, bool ok)
                  LOG_STR("target_labels", labels));
 }
 
-static void send_points(struct reading *x)
+/* NULL when there are none, or they are lost. */
+static struct batch *make_batch(struct reading *x)
 {
     struct buf *wire = NULL;
     struct batch *b = NULL;
@@ -416,11 +457,10 @@ static void send_points(struct reading *x)
     if (r < 0)
         log_error(&x->s->owner->logger, "The points of a scrape are lost.",
                   LOG_STR("error", e.text), LOG_INT("dropped_items", points));
-    else if (b)
-        prom_outbox_send(&x->s->outbox, b);
     if (left_out.samples)
         log_debug(&x->s->owner->logger, "Samples became no point.",
                   LOG_INT("samples", left_out.samples), LOG_STR("first", left_out.first));
+    return b;
 }
 
 static void begin(struct reading *x, struct prom_origin *o)
@@ -429,29 +469,119 @@ static void begin(struct reading *x, struct prom_origin *o)
     prom_mapper_begin(x->s->mapper, o);
 }
 
+static void finish(struct reading *x, bool ok, struct batch *b)
+{
+    metric_add(ok ? x->t->counters.succeeded : x->t->counters.failed, 1);
+    log_state(x, ok);
+    if (x->counts.duplicates)
+        log_debug(&x->s->owner->logger,
+                  "A target gives samples of the same series more than once; the first one counts.",
+                  LOG_STR("target", x->t->spec.url), LOG_INT("num_dropped", x->counts.duplicates));
+    if (b)
+        prom_outbox_send(&x->s->outbox, b);
+}
+
+/* ---- pages that are like the one before ---- */
+
+/* True: that was all. */
+static bool replay(struct reading *x, const struct body *body)
+{
+    struct target *t = x->t;
+    struct prom_replay *r = t->replay;
+    double values[PROM_MAX_REPORTS];
+    struct batch *b = NULL;
+    if (!r)
+        return false;
+    if (prom_replay_page(r, &t->series, body->format, body->text, t->time_ms)) {
+        x->counts.scraped = r->scraped;
+        x->counts.remaining = r->remaining;
+        report_values(x, true, values);
+        for (size_t i = 0; i < PROM_MAX_REPORTS; i++)
+            prom_replay_report(r, i, values[i]);
+        b = prom_replay_batch(r);
+    }
+    if (!b) {
+        t->replay = prom_replay_free(r);
+        t->replays_failed++;
+        if (t->replays_failed > REPLAY_TRIES)
+            t->replay_wait =
+                t->replays_failed < REPLAY_MAX_WAIT ? t->replays_failed : REPLAY_MAX_WAIT;
+        return false;
+    }
+    t->replays_failed = 0;
+    finish(x, true, b);
+    return true;
+}
+
+/* Whether this page is to be recorded. Those that change with every scrape are not worth it. */
+static bool is_to_record(struct target *t)
+{
+    if (t->replay_wait) {
+        t->replay_wait--;
+        return false;
+    }
+    return t->steady;
+}
+
+/* The page, if it was a good one, had nothing new, and nothing that is not told by its text alone.
+ */
+static bool is_steady(const struct reading *x, int error, uint64_t changes_before)
+{
+    return error == 0 && !x->nothing && !x->odd && x->counts.added == 0 &&
+           x->counts.duplicates == 0 && prom_metadata_changes(x->t->metadata) == changes_before &&
+           prom_metadata_is_complete(x->t->metadata);
+}
+
+/* ---- a scrape ---- */
+
+static void read_anew(struct reading *x, int error, const struct body *body)
+{
+    struct target *t = x->t;
+    struct prom_origin origin;
+    const uint64_t changes = prom_metadata_changes(t->metadata);
+    prom_series_begin(&t->series);
+    begin(x, &origin);
+    if (error == 0 && !x->nothing)
+        error = take_page(x, body->format, body->text);
+    if (error < 0)
+        begin(x, &origin);
+    else if (x->recorder)
+        prom_mapper_record(x->s->mapper, x->recorder);
+    int lost = prom_series_end(&t->series, error < 0 || x->nothing, put_stale, x);
+    if (lost == 0)
+        lost = put_reports(x, error == 0, false);
+    if (lost < 0)
+        log_error(&x->s->owner->logger, "Points about a scrape are lost: out of memory.");
+    struct batch *b = make_batch(x);
+    t->steady = is_steady(x, error, changes);
+    if (x->recorder && t->steady && b)
+        t->replay = prom_recorder_replay(x->recorder, &t->series, b, t->time_ms);
+    if (t->replay) {
+        t->replay->scraped = x->counts.scraped;
+        t->replay->remaining = x->counts.remaining;
+    }
+    finish(x, error == 0, b);
+    prom_metadata_end_scrape(t->metadata);
+}
+
 void prom_scrape_finish(struct scraper *s, struct target *t, const struct page *p)
 {
     struct reading x = {.s = s, .t = t};
-    struct prom_origin origin;
-    prom_series_begin(&t->series);
-    begin(&x, &origin);
-    const int r = take_response(&x, p);
-    if (r < 0)
-        begin(&x, &origin);
-    int lost = prom_series_end(&t->series, r < 0 || x.nothing, put_stale, &x);
-    const uint64_t duration = t->started_ns ? clock_now_ns() - t->started_ns : 0;
-    if (lost == 0)
-        lost = put_reports(&x, r == 0, duration, false);
-    metric_add(r < 0 ? t->counters.failed : t->counters.succeeded, 1);
-    log_state(&x, r == 0);
-    if (x.counts.duplicates)
-        log_debug(&s->owner->logger,
-                  "A target gives samples of the same series more than once; the first one counts.",
-                  LOG_STR("target", t->spec.url), LOG_INT("num_dropped", x.counts.duplicates));
-    if (lost < 0)
-        log_error(&s->owner->logger, "Points about a scrape are lost: out of memory.");
-    send_points(&x);
-    prom_metadata_end_scrape(t->metadata);
+    struct prom_recorder recorder;
+    _cleanup_(body_done) struct body body = {.inflated = NULL};
+    const int r = open_response(&x, p, &body);
+    const bool readable = r == 0 && !x.nothing;
+    if (readable && replay(&x, &body))
+        return;
+    t->replay = prom_replay_free(t->replay);
+    if (!readable || !is_to_record(t)) {
+        read_anew(&x, r, &body);
+        return;
+    }
+    x.recorder = &recorder;
+    prom_recorder_init(&recorder, body.format, body.text);
+    read_anew(&x, r, &body);
+    prom_recorder_done(&recorder);
 }
 
 void prom_scrape_forget(struct scraper *s, struct target *t, int64_t time_ms)
@@ -462,6 +592,8 @@ void prom_scrape_forget(struct scraper *s, struct target *t, int64_t time_ms)
     prom_series_begin(&t->series);
     begin(&x, &origin);
     if (prom_series_end(&t->series, true, put_stale, &x) == 0)
-        put_reports(&x, false, 0, true);
-    send_points(&x);
+        put_reports(&x, false, true);
+    struct batch *b = make_batch(&x);
+    if (b)
+        prom_outbox_send(&s->outbox, b);
 }

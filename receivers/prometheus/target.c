@@ -305,6 +305,7 @@ struct target *prom_target_free(struct target *t)
         return NULL;
     http_caller_free(t->caller);
     arena_free(t->request);
+    prom_replay_free(t->replay);
     prom_series_done(&t->series);
     prom_metadata_free(t->metadata);
     prom_target_spec_done(&t->spec);
