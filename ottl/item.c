@@ -32,14 +32,33 @@ bool ottl_field_next(struct ottl_field_iter *iter, struct wire_field *ret, uint3
     return true;
 }
 
+bool ottl_field_seek(struct ottl_field_iter *iter, uint32_t number, struct wire_field *ret,
+                     uint32_t *ret_index)
+{
+    const struct ottl_item *it = iter->it;
+    uint32_t i = iter->i, passed;
+    if (!it->fields) {
+        if (!wire_seek(&iter->r, number, ret, &passed))
+            return false;
+        i += passed;
+    } else {
+        while (i < it->nfields && it->fields[i].number != number)
+            i++;
+        if (i >= it->nfields)
+            return false;
+        *ret = it->fields[i];
+    }
+    iter->i = i + 1;
+    if (ret_index)
+        *ret_index = i;
+    return true;
+}
+
 static bool find_at(const struct ottl_item *it, uint32_t number, struct wire_field *ret,
                     uint32_t *ret_index)
 {
     struct ottl_field_iter iter = ottl_fields(it);
-    while (ottl_field_next(&iter, ret, ret_index))
-        if (ret->number == number)
-            return true;
-    return false;
+    return ottl_field_seek(&iter, number, ret, ret_index);
 }
 
 bool ottl_item_find(const struct ottl_item *it, uint32_t number, struct wire_field *ret)
@@ -191,8 +210,8 @@ static bool same_list(const struct ottl_item *it, uint32_t number, struct bytes 
     struct ottl_field_iter iter = ottl_fields(it);
     struct wire_reader r = wire_reader(list);
     struct wire_field old, new;
-    while (ottl_field_next(&iter, &old, NULL))
-        if (old.number == number && (wire_next(&r, &new) <= 0 || !bytes_eq(old.bytes, new.bytes)))
+    while (ottl_field_seek(&iter, number, &old, NULL))
+        if (wire_next(&r, &new) <= 0 || !bytes_eq(old.bytes, new.bytes))
             return false;
     return r.p == r.end;
 }
@@ -301,9 +320,7 @@ int ottl_item_list(struct ottl_item *it, uint32_t number, struct arena *a, struc
     struct buf *out = it->mem->scratch;
     buf_truncate(out, 0);
     *ret_n = 0;
-    while (ottl_field_next(&iter, &f, NULL)) {
-        if (f.number != number)
-            continue;
+    while (ottl_field_seek(&iter, number, &f, NULL)) {
         if (write_field(&f, out) < 0)
             return -ENOMEM;
         (*ret_n)++;

@@ -47,6 +47,8 @@ static inline struct ottl_field_iter ottl_fields(const struct ottl_item *it)
 }
 /* The next field and its index in *ret_index (may be NULL); false at the end. The index of a field never changes. */
 bool ottl_field_next(struct ottl_field_iter *iter, struct wire_field *ret, uint32_t *ret_index);
+/* The same for the next field `number`. */
+bool ottl_field_seek(struct ottl_field_iter *iter, uint32_t number, struct wire_field *ret, uint32_t *ret_index);
 /* The field `number` of the item; false when it has none. */
 bool ottl_item_find(const struct ottl_item *it, uint32_t number, struct wire_field *ret);
 /* All fields `number` as they are now, tags and all, one behind the other in `a`. 0 or -ENOMEM. */

@@ -10,32 +10,25 @@ enum { KEY = 1, VALUE = 2 }; /* of a KeyValue */
 
 /* ---- reading ---- */
 
-/* Whether the key of `kv` is another one: most keys are short and stand first, and are looked at in
- * place. */
-static bool is_other(struct bytes kv, struct bytes key)
-{
-    if (kv.len < 2 || kv.data[0] != (KEY << 3 | WIRE_LEN) || kv.data[1] >= 0x80)
-        return false;
-    return kv.data[1] != key.len || kv.len < key.len + 2 ||
-           (key.len && memcmp(kv.data + 2, key.data, key.len) != 0);
-}
-
 /* The first KeyValue of that name; *ret_index may be NULL. */
 static bool find_attribute(const struct ottl_item *it, uint32_t number, struct bytes key,
                            struct bytes *ret_any, uint32_t *ret_index)
 {
     struct ottl_field_iter iter = ottl_fields(it);
+    struct key_value kv = {.key = {NULL, 0}};
     struct wire_field f;
-    while (ottl_field_next(&iter, &f, ret_index)) {
-        if (f.number != number || is_other(f.bytes, key))
-            continue;
-        struct key_value kv = key_value_read(f.bytes);
-        if (!bytes_eq(kv.key, key))
-            continue;
-        *ret_any = kv.value;
-        return true;
+    uint32_t index;
+    bool found = !it->fields && key_value_seek(&iter.r, number, key, &kv, &index);
+    while (it->fields && !found && ottl_field_seek(&iter, number, &f, &index)) {
+        kv = key_value_read(f.bytes);
+        found = bytes_eq(kv.key, key);
     }
-    return false;
+    if (!found)
+        return false;
+    *ret_any = kv.value;
+    if (ret_index)
+        *ret_index = index;
+    return true;
 }
 
 static int get_whole(struct ottl_env *env, struct ottl_item *it, uint32_t number,

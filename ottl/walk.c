@@ -44,6 +44,7 @@ struct walk {
     struct buf *scratch, *message;
     struct ottl_item_memory head_mem, record_mem;
     struct ottl_added added;
+    size_t visit_bytes; /* what the values made for one item may take */
     struct level levels[LEVELS];
 };
 
@@ -52,7 +53,7 @@ enum fate { KEPT, CHANGED, GONE };
 
 /* ---- visits ---- */
 
-/* What the values made for one item may take: a share of what the process may use. */
+/* A share of what the process may use. */
 static size_t visit_bytes(void)
 {
     const size_t share = mem_lowest_limit() / 4;
@@ -73,7 +74,7 @@ static void limit_memory(struct walk *w, size_t bytes)
 static int visit(struct walk *w, bool *ret_drop)
 {
     w->env.cache[w->w->context] = NULL;
-    limit_memory(w, visit_bytes());
+    limit_memory(w, w->visit_bytes);
     enum ottl_visit v = w->w->visit(w->w->ctx, &w->env);
     limit_memory(w, 0);
     arena_reset(w->visits);
@@ -106,10 +107,8 @@ static int visit_children(struct walk *w, struct ottl_item *parent, uint32_t num
     uint32_t index;
     int r = 0;
     *ret = (struct tally){0};
-    while (r == 0 && ottl_field_next(&iter, &f, &index)) {
+    while (r == 0 && ottl_field_seek(&iter, number, &f, &index)) {
         bool drop;
-        if (f.number != number)
-            continue;
         ottl_item_init(&child, f.bytes, parent->mem);
         child.point = point;
         parent->live = &child;
@@ -456,6 +455,7 @@ static int walk_init(struct walk *w, const struct ottl_walk *what, enum signal s
 {
     w->w = what;
     w->signal = signal;
+    w->visit_bytes = visit_bytes();
     w->heads = arena_new(0);
     w->records = arena_new(0);
     w->visits = arena_new(0);

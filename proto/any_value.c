@@ -5,6 +5,7 @@
 
 #include "agent/base/encode.h"
 #include "proto/json.h"
+#include "proto/wire_skip.h"
 
 enum {
     VALUE_STRING = 1,
@@ -62,6 +63,42 @@ struct key_value key_value_read(struct bytes kv)
         else if (f.number == KV_VALUE)
             ret.value = f.bytes;
     return ret;
+}
+
+/* Whether the KeyValue at `p`, of `len` bytes, has another key. Most keys are short and stand
+ * first, and are looked at in place; keys of one length often begin alike, so the last byte is
+ * looked at before the others. */
+static inline bool is_other(const uint8_t *p, size_t len, struct bytes key)
+{
+    if (len < 2 || p[0] != (KV_KEY << 3 | WIRE_LEN) || p[1] >= 0x80)
+        return false;
+    if (p[1] != key.len || len < key.len + 2)
+        return true;
+    return key.len &&
+           (p[1 + key.len] != key.data[key.len - 1] || memcmp(p + 2, key.data, key.len) != 0);
+}
+
+bool key_value_seek(struct wire_reader *r, uint32_t number, struct bytes key, struct key_value *ret,
+                    uint32_t *ret_passed)
+{
+    const uint8_t *const end = r->end, *next;
+    const unsigned tag = number << 3 | WIRE_LEN;
+    uint32_t passed = 0;
+    for (const uint8_t *p = r->p; p != end && (next = wire_skip(p, end)); p = next, passed++) {
+        if (*p != tag || (p[1] < 0x80 && is_other(p + 2, (size_t)(next - p) - 2, key)))
+            continue;
+        struct wire_field f;
+        r->p = p;
+        wire_next(r, &f);
+        const struct key_value kv = key_value_read(f.bytes);
+        if (!bytes_eq(kv.key, key))
+            continue;
+        *ret = kv;
+        *ret_passed = passed;
+        return true;
+    }
+    r->p = end;
+    return false;
 }
 
 /* ---- text ---- */

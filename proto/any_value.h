@@ -29,5 +29,7 @@ struct key_value {
     struct bytes key, value; /* value: an AnyValue message */
 };
 struct key_value key_value_read(struct bytes kv);
+/* The next field `number` (below 16) behind `r` that is a KeyValue of that key; *ret_passed: how many others stood before it. False at the end. */
+bool key_value_seek(struct wire_reader *r, uint32_t number, struct bytes key, struct key_value *ret, uint32_t *ret_passed);
 
 #endif

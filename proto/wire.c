@@ -1,4 +1,4 @@
-#include "proto/wire.h"
+#include "proto/wire_skip.h"
 
 #include <errno.h>
 
@@ -82,16 +82,44 @@ int wire_next_packed(struct wire_reader *r, enum wire_type type, uint64_t *ret)
     return good ? 1 : -EBADMSG;
 }
 
+const uint8_t *wire_skip_any(const uint8_t *p, const uint8_t *end)
+{
+    struct wire_reader r = {p, end};
+    struct wire_field f;
+    return wire_next_any(&r, &f) > 0 ? r.p : NULL;
+}
+
+/* Whether the field at `p` (< end) has that number; tags of several bytes are rare. */
+static bool is_number(const uint8_t *p, const uint8_t *end, uint32_t number)
+{
+    struct wire_reader r = {p, end};
+    uint64_t tag;
+    if (*p < 0x80)
+        return (uint32_t)*p >> 3 == number;
+    return read_varint(&r, &tag) && tag >> 3 == number;
+}
+
+bool wire_seek(struct wire_reader *r, uint32_t number, struct wire_field *ret, uint32_t *ret_passed)
+{
+    const uint8_t *p = r->p, *const end = r->end;
+    uint32_t passed = 0;
+    for (; p && p != end && !is_number(p, end, number); passed++)
+        p = wire_skip(p, end);
+    *ret_passed = passed;
+    r->p = p ? p : end;
+    return wire_next(r, ret) > 0;
+}
+
 bool wire_find(struct bytes msg, uint32_t number, struct wire_field *ret)
 {
     struct wire_reader r = wire_reader(msg);
     struct wire_field f;
+    uint32_t passed;
     bool found = false;
-    while (wire_next(&r, &f) > 0)
-        if (f.number == number) {
-            *ret = f;
-            found = true;
-        }
+    while (wire_seek(&r, number, &f, &passed)) {
+        *ret = f;
+        found = true;
+    }
     return found;
 }
 

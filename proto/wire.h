@@ -62,6 +62,8 @@ static inline int wire_next(struct wire_reader *r, struct wire_field *ret)
 }
 /* The next element of a packed field's payload; `type` is the wire type of one element. Answers like wire_next(). */
 int wire_next_packed(struct wire_reader *r, enum wire_type type, uint64_t *ret);
+/* The next field `number`; *ret_passed: how many others stood before it. False at the end. */
+bool wire_seek(struct wire_reader *r, uint32_t number, struct wire_field *ret, uint32_t *ret_passed);
 /* The last field `number` of message `msg` (protobuf: the last one wins); false when there is none. */
 bool wire_find(struct bytes msg, uint32_t number, struct wire_field *ret);
 

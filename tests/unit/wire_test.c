@@ -6,7 +6,8 @@
 
 #include <cmocka.h>
 
-#include "proto/wire.h"
+#include "proto/any_value.h"
+#include "proto/wire_skip.h"
 
 static const uint64_t numbers[] = {0, 1, 127, 128, 300, 16383, 16384, UINT32_MAX, INT64_MAX, UINT64_MAX};
 
@@ -109,11 +110,180 @@ static void test_limit(void **state)
     assert_int_equal(wire_put_varint(b, 1), -EMSGSIZE);
 }
 
+/* ---- against a reader that knows no short ways ---- */
+
+static bool plain_varint(const uint8_t **p, const uint8_t *end, uint64_t *ret)
+{
+    *ret = 0;
+    for (unsigned i = 0; i < 10 && *p < end; i++) {
+        uint8_t byte = *(*p)++;
+        *ret |= (uint64_t)(byte & 0x7f) << 7 * i;
+        if (byte < 0x80)
+            return true;
+    }
+    return false;
+}
+
+static bool plain_fixed(const uint8_t **p, const uint8_t *end, size_t n, uint64_t *ret)
+{
+    *ret = 0;
+    if ((size_t)(end - *p) < n)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        *ret |= (uint64_t)*(*p)++ << 8 * i;
+    return true;
+}
+
+/* What wire_next() should say. */
+static int plain_next(struct bytes msg, struct wire_field *ret)
+{
+    const uint8_t *p = msg.data, *end = msg.data + msg.len;
+    uint64_t tag, len;
+    if (msg.len == 0)
+        return 0;
+    if (!plain_varint(&p, end, &tag) || tag < 8 || tag > UINT32_MAX)
+        return -EBADMSG;
+    *ret = (struct wire_field){.number = (uint32_t)(tag >> 3), .type = (enum wire_type)(tag & 7)};
+    bool good = false;
+    switch (tag & 7) {
+    case WIRE_VARINT: good = plain_varint(&p, end, &ret->value); break;
+    case WIRE_I64: good = plain_fixed(&p, end, 8, &ret->value); break;
+    case WIRE_I32: good = plain_fixed(&p, end, 4, &ret->value); break;
+    case WIRE_LEN:
+        good = plain_varint(&p, end, &len) && len <= (uint64_t)(end - p);
+        ret->bytes = bytes_of(p, good ? (size_t)len : 0);
+        p += ret->bytes.len;
+        break;
+    default: break;
+    }
+    ret->whole = bytes_of(msg.data, (size_t)(p - msg.data));
+    return good ? 1 : -EBADMSG;
+}
+
+static bool same_field(const struct wire_field *a, const struct wire_field *b)
+{
+    return a->number == b->number && a->type == b->type && a->whole.data == b->whole.data && a->whole.len == b->whole.len &&
+           (a->type == WIRE_LEN ? a->bytes.data == b->bytes.data && a->bytes.len == b->bytes.len : a->value == b->value);
+}
+
+/* The first field `number`, and how many stand before it; false when there is none before the end or a mistake. */
+static bool plain_seek(struct bytes msg, uint32_t number, struct wire_field *ret, uint32_t *ret_passed)
+{
+    for (*ret_passed = 0; plain_next(msg, ret) > 0; ++*ret_passed) {
+        if (ret->number == number)
+            return true;
+        msg = bytes_of(msg.data + ret->whole.len, msg.len - ret->whole.len);
+    }
+    return false;
+}
+
+static void compare_all(struct bytes msg)
+{
+    struct wire_reader r = wire_reader(msg), again = r;
+    for (int n = 1; n > 0;) {
+        struct wire_field want = {0}, got = {0};
+        const struct bytes rest = bytes_of(r.p, (size_t)(r.end - r.p));
+        n = plain_next(rest, &want);
+        const uint8_t *skipped = rest.len ? wire_skip(r.p, r.end) : NULL;
+        assert_ptr_equal(skipped, n > 0 ? want.whole.data + want.whole.len : NULL);
+        assert_int_equal(wire_next(&r, &got), n);
+        assert_true(n <= 0 || same_field(&want, &got));
+        assert_true(n <= 0 || r.p == skipped);
+    }
+    for (uint32_t number = 0; number < 20; number++) {
+        struct wire_field want, got;
+        uint32_t before, passed;
+        const bool there = plain_seek(msg, number, &want, &before);
+        r = again;
+        assert_int_equal(wire_seek(&r, number, &got, &passed), there);
+        assert_true(!there || (same_field(&want, &got) && passed == before && r.p == got.whole.data + got.whole.len));
+    }
+}
+
+static void test_random(void **state)
+{
+    (void)state;
+    /* tags, lengths, and what makes varints long */
+    static const uint8_t likely[] = {0x0a, 0x08, 0x09, 0x0d, 0x12, 0x4a, 0x7a, 0x82, 0x80, 0x01, 0x00, 0x02, 0x05, 0xff, 0x0b, 0x7f};
+    uint64_t seed = 1;
+    for (int i = 0; i < 200000; i++) {
+        uint8_t text[40];
+        const size_t len = (size_t)(i % (int)sizeof(text));
+        for (size_t k = 0; k < len; k++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            text[k] = seed >> 62 ? likely[seed >> 33 & 15] : (uint8_t)(seed >> 40);
+        }
+        _cleanup_free_ uint8_t *exact = malloc(len + 1); /* for ASan */
+        memcpy(exact + 1, text, len);
+        compare_all(bytes_of(exact + 1, len));
+    }
+    compare_all(bytes_of(NULL, 0));
+}
+
+/* ---- KeyValues by their key ---- */
+
+static void put_kv(struct buf *b, uint32_t number, const char *key, size_t value_len, bool value_first)
+{
+    static const char text[300];
+    size_t mark;
+    wire_begin(b, number, &mark);
+    if (value_first)
+        wire_put_bytes(b, 2, bytes_of(text, value_len));
+    if (key)
+        wire_put_str(b, 1, key);
+    if (!value_first)
+        wire_put_bytes(b, 2, bytes_of(text, value_len));
+    wire_end(b, mark);
+}
+
+static void test_keys(void **state)
+{
+    (void)state;
+    _cleanup_buf_ struct buf *b = buf_new(0);
+    char long_key[200];
+    memset(long_key, 'k', sizeof(long_key) - 1);
+    long_key[sizeof(long_key) - 1] = 0;
+    wire_put_uint(b, 1, 5);
+    wire_put_fixed64(b, 7, 5);
+    put_kv(b, 9, "ab", 1, false);
+    put_kv(b, 3, "same.key", 2, false); /* of another number */
+    put_kv(b, 9, "some.key", 3, false);
+    put_kv(b, 9, "same.kez", 4, false);
+    put_kv(b, 9, "same.key", 5, false);
+    put_kv(b, 9, "same.key", 6, false); /* not seen: the first one counts */
+    put_kv(b, 9, "big", 200, false);
+    put_kv(b, 9, "late", 7, true);
+    put_kv(b, 9, NULL, 8, false);
+    put_kv(b, 9, long_key, 9, false);
+    wire_put_bytes(b, 9, bytes_str(""));
+    const struct {
+        const char *key;
+        uint32_t passed;
+        size_t value_len;
+    } cases[] = {{"ab", 2, 1}, {"some.key", 4, 3}, {"same.kez", 5, 4}, {"same.key", 6, 5}, {"big", 8, 200}, {"late", 9, 7},
+                 {"", 10, 8}, {long_key, 11, 9}, {"same.kex", 0, 0}, {"a", 0, 0}, {"abc", 0, 0}};
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct wire_reader r = wire_reader(buf_bytes(b));
+        struct key_value kv = {.value.len = 0};
+        uint32_t passed = 0;
+        const bool found = key_value_seek(&r, 9, bytes_str(cases[i].key), &kv, &passed);
+        assert_int_equal(found, cases[i].value_len > 0);
+        assert_int_equal(passed, cases[i].passed);
+        assert_int_equal(kv.value.len, cases[i].value_len);
+        assert_true(found ? bytes_eq_str(kv.key, cases[i].key) : r.p == r.end);
+    }
+    struct wire_reader none = wire_reader(bytes_of(NULL, 0));
+    struct key_value kv;
+    uint32_t passed;
+    assert_false(key_value_seek(&none, 9, bytes_str("ab"), &kv, &passed));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_varints), cmocka_unit_test(test_all_types), cmocka_unit_test(test_nesting),
         cmocka_unit_test(test_malformed), cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_random),  cmocka_unit_test(test_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
