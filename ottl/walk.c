@@ -18,6 +18,9 @@
 #define ADDED_PER_METRIC 16 /* metrics that editors may add to a scope for each it has */
 #define ADDED_MIN 10000
 
+#define SPARE_MAX_BYTES                                                                            \
+    ((size_t)16 << 10) /* of one buffer or arena that is kept for the next walk */
+
 #define VISIT_MIN_BYTES ((size_t)8 << 20)
 #define VISIT_MAX_BYTES ((size_t)128 << 20)
 
@@ -451,11 +454,27 @@ static bool in_signal(enum ottl_context c, enum signal s)
     }
 }
 
-static int walk_init(struct walk *w, const struct ottl_walk *what, enum signal signal)
+static struct walk *walk_free(struct walk *w)
 {
-    w->w = what;
-    w->signal = signal;
-    w->visit_bytes = visit_bytes();
+    if (!w)
+        return NULL;
+    for (unsigned i = 0; i < LEVELS; i++)
+        buf_unref(w->levels[i].out);
+    buf_unref(w->message);
+    buf_unref(w->scratch);
+    arena_free(w->visits);
+    arena_free(w->records);
+    arena_free(w->heads);
+    free(w->added.items);
+    free(w);
+    return NULL;
+}
+
+static struct walk *walk_new(void)
+{
+    struct walk *w = calloc(1, sizeof(*w));
+    if (!w)
+        return NULL;
     w->heads = arena_new(0);
     w->records = arena_new(0);
     w->visits = arena_new(0);
@@ -467,22 +486,51 @@ static int walk_init(struct walk *w, const struct ottl_walk *what, enum signal s
     w->head_mem = (struct ottl_item_memory){w->heads, w->scratch};
     w->record_mem = (struct ottl_item_memory){w->records, w->scratch};
     w->added.arena = w->heads;
+    return good ? w : walk_free(w);
+}
+
+/* The one that lies ready, or a new one. NULL when out of memory. */
+static struct walk *walk_begin(const struct ottl_walk *what, enum signal signal)
+{
+    struct walk *w = what->memory ? atomic_exchange(&what->memory->spare, NULL) : NULL;
+    if (!w && !(w = walk_new()))
+        return NULL;
+    w->w = what;
+    w->signal = signal;
+    w->visit_bytes = visit_bytes();
     w->env = (struct ottl_env){.arena = w->visits, .context = what->context, .err = &w->err};
     if (what->context == OTTL_METRIC)
         w->env.added = &w->added;
-    return good ? 0 : -ENOMEM;
+    return w;
 }
 
-static void walk_done(struct walk *w)
+static bool is_small(const struct walk *w)
 {
+    size_t most = arena_held(w->visits);
+    most = arena_held(w->records) > most ? arena_held(w->records) : most;
+    most = arena_held(w->heads) > most ? arena_held(w->heads) : most;
+    most = w->scratch->cap > most ? w->scratch->cap : most;
+    most = w->message->cap > most ? w->message->cap : most;
     for (unsigned i = 0; i < LEVELS; i++)
-        buf_unref(w->levels[i].out);
-    buf_unref(w->message);
-    buf_unref(w->scratch);
-    arena_free(w->visits);
-    arena_free(w->records);
-    arena_free(w->heads);
-    free(w->added.items);
+        most = w->levels[i].out->cap > most ? w->levels[i].out->cap : most;
+    return most <= SPARE_MAX_BYTES;
+}
+
+/* `good`: all of it is as walk_new() made it. */
+static void walk_end(struct walk *w, bool good)
+{
+    arena_reset(w->visits);
+    arena_reset(w->records);
+    arena_reset(w->heads);
+    if (!good || !w->w->memory || w->added.items || !is_small(w))
+        walk_free(w);
+    else
+        walk_free(atomic_exchange(&w->w->memory->spare, w));
+}
+
+void ottl_walk_memory_done(struct ottl_walk_memory *m)
+{
+    walk_free(atomic_exchange(&m->spare, NULL));
 }
 
 /* Fills `segs` with references; *ret_n is also set on error. */
@@ -533,16 +581,16 @@ static int walk_batch(struct walk *w, struct batch *in, struct batch **ret)
 int ottl_walk(const struct ottl_walk *what, struct batch *in, struct batch **ret,
               struct err *reterr)
 {
-    struct walk w = {0};
     if (!in_signal(what->context, in->signal)) {
         *ret = batch_ref(in);
         return 0;
     }
-    int r = walk_init(&w, what, in->signal);
-    if (r == 0)
-        r = walk_batch(&w, in, ret);
+    struct walk *w = walk_begin(what, in->signal);
+    if (!w)
+        return -ENOMEM;
+    int r = walk_batch(w, in, ret);
     if (r == -EINVAL && reterr)
-        *reterr = w.err;
-    walk_done(&w);
+        *reterr = w->err;
+    walk_end(w, r == 0);
     return r;
 }

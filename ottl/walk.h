@@ -4,6 +4,12 @@
 
 #include "ottl/env.h"
 
+/* What walks work in, kept from one to the next so that a small request costs no allocations; all zero at first. Some 10 KiB as a rule, 130 at most. */
+struct ottl_walk_memory {
+    _Atomic(void *) spare;
+};
+void ottl_walk_memory_done(struct ottl_walk_memory *m);
+
 enum ottl_visit { OTTL_KEEP, OTTL_DROP, OTTL_STOP /* give the batch up: -EINVAL, env->err says why */, OTTL_NO_MEMORY };
 struct ottl_walk {
     enum ottl_context context; /* visit() is called once per resource, scope, span … data point */
@@ -11,6 +17,7 @@ struct ottl_walk {
      * metric, events from their span); scopes, metrics and resources left empty by that go too. */
     enum ottl_visit (*visit)(void *ctx, struct ottl_env *env);
     void *ctx;
+    struct ottl_walk_memory *memory; /* of all walks of one component; NULL = nothing is kept */
     bool drop_empty; /* also what came with nothing in it goes: of what stands above the visited items, and of these themselves a resource or scope */
 };
 /*

@@ -25,7 +25,9 @@ struct rewrite {
     struct place places[LEVELS];
     struct bytes resource, scope; /* as they will be */
     struct buf *out;
-    struct buf *new_resource, *new_scope, *new_record;
+    struct buf *new_resource, *new_scope, *new_record; /* NULL: not edited */
+    size_t growth; /* by which the change that comes next makes the message longer */
+    bool dropped;  /* something with all below it */
 };
 
 static int copy_before(struct rewrite *w, unsigned i, const uint8_t *upto);
@@ -43,7 +45,7 @@ static int open_level(struct rewrite *w, struct place *l, unsigned i)
     size_t old = l->field.bytes.len;
     int r = 0;
     if (i == LEVEL_REQUEST)
-        r = buf_reserve(w->out, old + old / 8);
+        r = buf_reserve(w->out, old + w->growth + (w->rw->record ? old / 8 : 16));
     else
         r = copy_before(w, i - 1, l->field.whole.data);
     l->at = w->out->len;
@@ -102,6 +104,7 @@ static int apply(struct rewrite *w, unsigned i, const struct wire_field *f, enum
         return -ENOMEM;
     if (edit == EDIT_KEEP || (edit == EDIT_REPLACE && bytes_eq(buf_bytes(new), f->bytes)))
         return 0;
+    w->growth = edit == EDIT_REPLACE && new->len > f->bytes.len ? new->len - f->bytes.len : 0;
     int r = copy_before(w, i, f->whole.data);
     if (r == 0 && edit == EDIT_REPLACE)
         r = wire_put_bytes(w->out, f->number, buf_bytes(new));
@@ -136,7 +139,8 @@ static int rewrite_head(struct rewrite *w, unsigned i, const uint8_t **ret_old, 
     struct place *l = &w->places[i];
     struct buf *new = i == LEVEL_ENTRY ? w->new_resource : w->new_scope;
     struct wire_field old = find_head(l->field.bytes);
-    buf_truncate(new, 0);
+    if (new)
+        buf_truncate(new, 0);
     enum edit edit = call_head(w, i, old.bytes, new);
     bool changed = edit == EDIT_REPLACE && !bytes_eq(buf_bytes(new), old.bytes);
     *(i == LEVEL_ENTRY ? &w->resource : &w->scope) = changed ? buf_bytes(new) : old.bytes;
@@ -144,6 +148,7 @@ static int rewrite_head(struct rewrite *w, unsigned i, const uint8_t **ret_old, 
     *ret_old = changed && old.whole.len ? old.whole.data : NULL;
     if (edit == EDIT_ERROR)
         return -ENOMEM;
+    w->growth = changed && new->len > old.bytes.len ? new->len - old.bytes.len : 0;
     int r = changed ? copy_before(w, i, l->field.bytes.data) : 0;
     return r == 0 && changed ? wire_put_bytes(w->out, ENTRY_HEAD, buf_bytes(new)) : r;
 }
@@ -177,6 +182,7 @@ static int rewrite_entry(struct rewrite *w, unsigned i, const struct wire_field 
 static int drop_level(struct rewrite *w, unsigned i)
 {
     w->places[i].dropped = 1;
+    w->dropped = true;
     return apply(w, i - 1, &w->places[i].field, EDIT_DROP, NULL);
 }
 
@@ -275,8 +281,11 @@ static int rewrite_segments(struct rewrite *w, struct batch *in, struct buf **se
             buf_shrink(seg);
         segs[(*ret_n)++] = seg;
     }
-    for (unsigned i = 0; i < *ret_n; i++)
+    const bool same = !w->rw->record && !w->dropped;
+    for (unsigned i = 0; !same && i < *ret_n; i++)
         *ret_records += otlp_count(in->signal, buf_bytes(segs[i]));
+    if (same)
+        *ret_records = in->records;
     return 0;
 }
 
@@ -287,9 +296,11 @@ static bool same_segments(const struct batch *in, struct buf *const *segs, unsig
 
 int otlp_rewrite(const struct otlp_rewriter *rw, struct batch *in, struct batch **ret)
 {
-    _cleanup_buf_ struct buf *resource = buf_new(0), *scope = buf_new(0), *record = buf_new(0);
+    _cleanup_buf_ struct buf *resource = rw->resource ? buf_new(0) : NULL,
+                             *scope = rw->scope ? buf_new(0) : NULL,
+                             *record = rw->record ? buf_new(0) : NULL;
     _cleanup_free_ struct buf **segs = calloc(in->nsegs + 1, sizeof(*segs));
-    if (!resource || !scope || !record || !segs)
+    if (!resource != !rw->resource || !scope != !rw->scope || !record != !rw->record || !segs)
         return -ENOMEM;
     struct rewrite w = {
         .rw = rw, .new_resource = resource, .new_scope = scope, .new_record = record};

@@ -69,6 +69,11 @@ size_t arena_room(const struct arena *a)
     return a->held < a->limit ? a->limit - a->held : 0;
 }
 
+size_t arena_held(const struct arena *a)
+{
+    return a->held;
+}
+
 bool arena_refused(const struct arena *a)
 {
     return a->refused;

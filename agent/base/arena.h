@@ -24,5 +24,6 @@ size_t arena_room(const struct arena *a);
 /* Whether the limit refused anything since the last arena_reset(). */
 bool arena_refused(const struct arena *a);
 void arena_reset(struct arena *a); /* forgets all allocations, keeps one block */
+size_t arena_held(const struct arena *a); /* bytes of its blocks */
 
 #endif

@@ -40,6 +40,7 @@ struct filter {
     struct filter_groups groups;
     struct record_match *include, *excludes[2]; /* NULL = not asked; one of the two is enough */
     struct metric *filtered, *errors;
+    struct ottl_walk_memory memory;
 };
 
 extern const struct component_type processor_filter;
@@ -178,6 +179,7 @@ static void filter_destroy(struct component *c)
     struct filter *f = (struct filter *)c;
     if (!f)
         return;
+    ottl_walk_memory_done(&f->memory);
     compiled_done(f);
     free(f);
 }
@@ -254,8 +256,11 @@ static int run_group(struct filter *f, const struct filter_group *g, struct batc
                      struct err *reterr)
 {
     struct run run = {.filter = f, .group = g};
-    const struct ottl_walk walk = {
-        .context = g->context, .visit = visit, .ctx = &run, .drop_empty = true};
+    const struct ottl_walk walk = {.context = g->context,
+                                   .visit = visit,
+                                   .ctx = &run,
+                                   .memory = &f->memory,
+                                   .drop_empty = true};
     struct batch *out = NULL;
     int r = ottl_walk(&walk, *b, &out, reterr);
     if (run.failures && g->errors == FILTER_IGNORE)

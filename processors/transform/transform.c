@@ -20,6 +20,7 @@ struct transform {
     struct component base;
     struct transform_groups *groups;
     struct metric *errors;
+    struct ottl_walk_memory memory;
     pthread_mutex_t lock; /* of what follows; held while a group with a shared cache runs */
     struct buf *shared[OTTL_CONTEXT_COUNT]; /* encoded caches; NULL = empty */
 };
@@ -69,6 +70,7 @@ static void transform_destroy(struct component *c)
     metric_unobserve(t->base.host, t);
     for (size_t i = 0; i < OTTL_CONTEXT_COUNT; i++)
         buf_unref(t->shared[i]);
+    ottl_walk_memory_done(&t->memory);
     transform_groups_free(t->groups);
     pthread_mutex_destroy(&t->lock);
     free(t);
@@ -200,7 +202,7 @@ static int run_group(struct transform *t, const struct transform_group *g, struc
                      struct err *reterr)
 {
     struct run run = {.t = t, .group = g};
-    struct ottl_walk w = {.context = g->context, .visit = visit, .ctx = &run};
+    struct ottl_walk w = {.context = g->context, .visit = visit, .ctx = &run, .memory = &t->memory};
     struct batch *out = NULL;
     if (g->shared_cache) {
         w.visit = visit_shared;

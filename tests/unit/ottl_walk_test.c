@@ -55,9 +55,12 @@ static enum ottl_visit play(void *ctx, struct ottl_env *env)
     return s->drop & bit ? OTTL_DROP : OTTL_KEEP;
 }
 
+/* Of all walks here, whatever they were about. */
+static struct ottl_walk_memory memory;
+
 static struct batch *walk(enum ottl_context c, struct script *s, struct batch *in)
 {
-    struct ottl_walk w = {.context = c, .visit = play, .ctx = s};
+    struct ottl_walk w = {.context = c, .visit = play, .ctx = s, .memory = &memory};
     struct batch *out = NULL;
     struct err e = {.text = ""};
     if (ottl_walk(&w, in, &out, &e) < 0)
@@ -327,9 +330,10 @@ static void test_errors(void **state)
     struct batch *out = NULL;
     struct err e = {.text = ""};
     struct script stop = {.stop = "enough"}, endless = {.add = M("n", P("2")), .adds = UINT32_MAX};
-    struct ottl_walk w = {.context = OTTL_METRIC, .visit = play, .ctx = &stop};
+    struct ottl_walk w = {.context = OTTL_METRIC, .visit = play, .ctx = &stop, .memory = &memory};
     assert_int_equal(ottl_walk(&w, in, &out, &e), -EINVAL);
     assert_string_equal(e.text, "enough");
+    assert_null(memory.spare); /* what was left in the middle is not used again */
     assert_int_equal(ottl_walk(&w, in, &out, NULL), -EINVAL);
     w.ctx = &endless;
     assert_int_equal(ottl_walk(&w, in, &out, &e), -EINVAL);
@@ -350,6 +354,45 @@ static void test_no_place_for_metrics(void **state)
     assert_string_equal(e.text, "no metric can be added here");
 }
 
+/* What a walk works in is kept for the next one, unless it is large. */
+static void test_memory(void **state)
+{
+    (void)state;
+    _cleanup_batch_ struct batch *small = ottl_rig_batch(SIGNAL_TRACES, TRACES(RES(SCOPE(S("a")))));
+    _cleanup_buf_ struct buf *json = buf_new(0);
+    buf_append_str(json, "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[");
+    for (int i = 0; i < 5000; i++)
+        buf_append_str(json, i ? "," S("a") : S("a"));
+    buf_append_str(json, "]}]}]}");
+    _cleanup_batch_ struct batch *large = ottl_rig_batch(SIGNAL_TRACES, buf_str(json));
+    struct script rename = {.set = 1, .of = OTTL_SPAN, .path = "name", .value = "s:b"};
+    ottl_walk_memory_done(&memory);
+    const size_t before = mem_used();
+    void *kept = NULL;
+    for (int i = 0; i < 3; i++) {
+        rename.visits = 0;
+        batch_unref(walk(OTTL_SPAN, &rename, small));
+        assert_non_null(memory.spare);
+        assert_true(i == 0 || memory.spare == kept);
+        kept = memory.spare;
+    }
+    rename.visits = 0;
+    batch_unref(walk(OTTL_SPAN, &rename, large));
+    assert_null(memory.spare);
+    assert_int_equal(mem_used(), before);
+    batch_unref(walk(OTTL_SPAN, &(struct script){0}, small));
+    ottl_walk_memory_done(&memory);
+    ottl_walk_memory_done(&memory);
+    assert_int_equal(mem_used(), before);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    ottl_walk_memory_done(&memory);
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +401,7 @@ int main(void)
         cmocka_unit_test(test_segments),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_no_place_for_metrics),
+        cmocka_unit_test(test_memory),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, end);
 }
