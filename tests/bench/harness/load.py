@@ -80,17 +80,26 @@ def _receive(s, n):
     return bytes(data)
 
 
+def _connect(port):
+    s = socket.create_connection(("127.0.0.1", port), 10)
+    s.settimeout(20)
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return s
+
+
 class HttpConnection:
     """An HTTP/1.1 connection that stays open."""
 
     def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), 10)
-        self.socket.settimeout(20)
+        self.socket = _connect(port)
 
-    def post(self, body):
-        """Sends a trace request and reads the answer; raises when it is not 2xx."""
+    def send(self, body):
+        """Sends a trace request."""
         self.socket.sendall(b"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n"
                             b"Content-Length: %d\r\n\r\n" % len(body) + body)
+
+    def receive(self):
+        """Reads the answer; raises when it is not 2xx."""
         answer = bytearray()
         while b"\r\n\r\n" not in answer:
             answer += _receive(self.socket, 1)
@@ -107,8 +116,7 @@ class GrpcConnection:
     """An HTTP/2 connection that stays open; makes one gRPC call (RFC 9113, and RFC 7541 with literal header fields only)."""
 
     def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), 10)
-        self.socket.settimeout(20)
+        self.socket = _connect(port)
         self.socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + self._frame(FRAME_SETTINGS, 0, 0, b""))
 
     @staticmethod
@@ -119,13 +127,16 @@ class GrpcConnection:
     def _literal(name, value):
         return b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
 
-    def post(self, body):
-        """Sends a trace request and reads the answer until the stream ends; raises when there was no message in it."""
+    def send(self, body):
+        """Sends a trace request."""
         fields = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", grpc_path("traces").encode()), (b":authority", b"localhost"),
                   (b"content-type", b"application/grpc"), (b"te", b"trailers")]
         message = b"\0" + struct.pack(">I", len(body)) + body
         self.socket.sendall(self._frame(FRAME_HEADERS, END_HEADERS, 1, b"".join(self._literal(*f) for f in fields)) +
                             self._frame(FRAME_DATA, END_STREAM, 1, message))
+
+    def receive(self):
+        """Reads the answer until the stream ends; raises when there was no message in it."""
         got = 0
         while True:
             head = _receive(self.socket, 9)
@@ -147,13 +158,17 @@ CONNECTIONS = {"http": (HttpConnection, "HTTP"), "grpc": (GrpcConnection, "GRPC"
 
 
 def open_connections(agent, protocol, n, body):
-    """n connections, each of which has made one request."""
+    """n connections, each of which has made one request; 8 requests are under way at a time."""
     kind, port = CONNECTIONS[protocol]
     held = []
     try:
-        for _ in range(n):
-            held.append(kind(agent.ports[port]))
-            held[-1].post(body)
+        while len(held) < n:
+            some = [kind(agent.ports[port]) for _ in range(min(8, n - len(held)))]
+            held += some
+            for c in some:
+                c.send(body)
+            for c in some:
+                c.receive()
     except (OSError, Failed) as e:
         close_all(held)
         raise Failed(f"connection {len(held)} of {n}: {e}") from None

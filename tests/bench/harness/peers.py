@@ -83,7 +83,7 @@ class Peer:
         with open(path, encoding="utf-8") as f:
             kept = [line for line in map(_split_tag, f.read().splitlines()) if not line[1] or line[1] in tags]
         text = "\n".join(line for line, _ in kept) + "\n"
-        for key, value in {**fixed, **values}.items():
+        for key, value in {**fixed, **values, "CONFIGS": os.path.dirname(path)}.items():
             text = text.replace(f"@{key}@", str(value))
         return text
 
