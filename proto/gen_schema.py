@@ -18,6 +18,8 @@ VALUE = "opentelemetry.proto.common.v1.AnyValue"
 ORDER_FIELDS = 31  # one place more is for unknown ones
 TIMES = {"start_time_unix_nano": "TIME", "end_time_unix_nano": "TIME", "time_unix_nano": "TIME", "observed_time_unix_nano": "TIME_OBSERVED"}
 CONTAINERS = ("opentelemetry.proto.common.v1.ArrayValue", "opentelemetry.proto.common.v1.KeyValueList")
+SHAPES = {ATTRIBUTE: "KEY_VALUE", "opentelemetry.proto.common.v1.AnyValue": "VALUE"}
+JSON_START_BYTES = 32
 SIGNALS = ("trace", "Trace"), ("metrics", "Metrics"), ("logs", "Logs")
 
 
@@ -93,12 +95,15 @@ class Field:
         self.id_len = ID_LEN.get(self.name, 0) if self.kind == "BYTES" else 0
         if self.number >= 32:
             sys.exit(f"{self.name}: field numbers above 31 need larger check tables")
+        if len(self.json) + 4 > JSON_START_BYTES:
+            sys.exit(f"{self.name}: longer names need a larger JSON_START_BYTES")
 
     def row(self):
         message = f"&schema_messages[M_{ident(self.type_name)}]" if self.kind == "MESSAGE" else "NULL"
         enum = f"&E_{ident(self.type_name)}" if self.kind == "ENUM" else "NULL"
         return (f'    {{"{self.name}", "{self.json}", {len(self.name)}, {len(self.json)}, {self.number}, KIND_{self.kind}, '
-                f"{self.wire}, {self.id_len}, {int(self.repeated)}, {self.oneof}, {message}, {enum}}},")
+                f"{self.wire}, {self.id_len}, {int(self.repeated)}, {self.oneof}, {message}, {enum},\n"
+                f'     SHAPE_{SHAPES.get(self.type_name, "ANY")}, {len(self.json) + 4}, ",\\"{self.json}\\":"}},')
 
     def action(self, message):
         if self.kind == "MESSAGE":
@@ -170,8 +175,9 @@ def write_messages(messages, out):
         out.append("};")
     out.append("const struct schema_message schema_messages[] = {")
     for name, m in messages.items():
+        always = sum(1 << i for i, f in enumerate(fields[name]) if f.kind == "MESSAGE" and not f.repeated and f.oneof < 0)
         places = ", ".join(f"[{f.number}] = {i + 1}" for i, f in enumerate(fields[name]))
-        out.append(f'    {{"{name}", {len(fields[name])}, {len(m.get(8, []))}, F_{ident(name)}, {{{places}}},')
+        out.append(f'    {{"{name}", {len(fields[name])}, {len(m.get(8, []))}, F_{ident(name)}, {{{places}}}, {always},')
         out.append(f"     &{descriptor_symbol(name)}}},")
     out.append("};")
     out.append(f"const size_t schema_nmessages = {len(messages)};")

@@ -9,6 +9,15 @@ enum json_flags { JSON_REDACT = 1 /* secrets in string values become the placeho
 int json_write(const struct schema_message *m, struct bytes msg, unsigned flags, struct buf *out);
 /* One line for a whole batch (all segments in one array of entries), without the newline. */
 int json_write_batch(const struct batch *b, unsigned flags, struct buf *out);
+/*
+ * The same in pieces, for a text that is not to be held at once: when the capacity of `out` is used up take() is given what stands in it,
+ * and empties it, or leaves it to grow. The last piece stays in `out`. An error of take() ends it.
+ */
+struct json_spill {
+    int (*take)(void *ctx, struct buf *out); /* 0 or a negative errno */
+    void *ctx;
+};
+int json_write_batch_in_pieces(const struct batch *b, unsigned flags, const struct json_spill *spill, struct buf *out);
 
 /*
  * Appends the protobuf of JSON text; the result still goes through otlp_check(). What follows the first value is not looked at.

@@ -2,39 +2,9 @@
 #include <errno.h>
 
 #include "agent/base/secrets.h"
-#include "proto/json.h"
+#include "proto/json_out.h"
+#include "proto/json_plain.h"
 #include "proto/utf8.h"
-
-#define EACH_BYTE(c) (0x0101010101010101ull * (c))
-
-/* True when none of eight bytes is a control character, a quote, a backslash or above 0x7f. */
-static inline bool plain_word(uint64_t x)
-{
-    uint64_t quote = x ^ EACH_BYTE('"'), backslash = x ^ EACH_BYTE('\\');
-    uint64_t hit = x | (x - EACH_BYTE(0x20)) | (quote - EACH_BYTE(1)) | (backslash - EACH_BYTE(1));
-    return (hit & EACH_BYTE(0x80)) == 0;
-}
-
-static inline bool plain_byte(uint8_t c)
-{
-    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
-}
-
-/* Copies bytes that need no look until one does or the end; returns where it stopped. */
-static inline const uint8_t *copy_plain(const uint8_t *p, const uint8_t *end, uint8_t **out)
-{
-    uint8_t *o = *out;
-    for (uint64_t word; end - p >= 8; p += 8, o += 8) {
-        memcpy(&word, p, 8);
-        if (!plain_word(word))
-            break;
-        memcpy(o, &word, 8);
-    }
-    while (p < end && plain_byte(*p))
-        *o++ = *p++;
-    *out = o;
-    return p;
-}
 
 static uint8_t *put_escape(uint8_t *o, uint8_t c)
 {
@@ -54,53 +24,99 @@ static uint8_t *put_escape(uint8_t *o, uint8_t c)
     return o + 5;
 }
 
-/* One character that is not plain; returns where it ends. */
-static const uint8_t *put_other(const uint8_t *p, const uint8_t *end, uint8_t **out)
+static inline bool plain_byte(uint8_t c)
 {
-    if (*p < 0x80) {
-        *out = put_escape(*out, *p);
-        return p + 1;
-    }
-    int n = utf8_next(bytes_of(p, (size_t)(end - p)));
-    size_t len = (size_t)abs(n);
-    memcpy(*out, n > 0 ? (const char *)p : UTF8_REPLACEMENT, n > 0 ? len : 3);
-    *out += n > 0 ? len : 3;
-    return p + len;
+    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-static int put_string(struct bytes s, struct buf *out)
+/* Characters that are not plain, up to the next that is; returns where that is. One of several
+ * bytes may reach behind `stop`. */
+static const uint8_t *put_others(const uint8_t *p, const uint8_t *stop, const uint8_t *end,
+                                 uint8_t **out)
 {
-    const uint8_t *p = s.data, *end = p + s.len;
-    int r = buf_reserve(out, s.len + 2);
-    if (r < 0)
-        return r;
-    uint8_t *o = buf_tail(out);
-    *o++ = '"';
-    while ((p = copy_plain(p, end, &o)) < end) {
-        buf_commit(out, (size_t)(o - buf_tail(out)));
-        r = buf_reserve(out, (size_t)(end - p) + 8);
-        if (r < 0)
-            return r;
-        o = buf_tail(out);
-        p = put_other(p, end, &o);
+    uint8_t *o = *out;
+    for (; p < stop && !plain_byte(*p);) {
+        if (*p < 0x80) {
+            o = put_escape(o, *p++);
+            continue;
+        }
+        const int n = utf8_next(bytes_of(p, (size_t)(end - p)));
+        const size_t len = (size_t)abs(n), put = n > 0 ? len : 3;
+        memcpy(o, n > 0 ? (const char *)p : UTF8_REPLACEMENT, put);
+        o += put;
+        p += len;
     }
-    *o++ = '"';
-    buf_commit(out, (size_t)(o - buf_tail(out)));
-    return 0;
+    *out = o;
+    return p;
 }
 
-static int put_redacted(struct bytes s, struct buf *out)
+/* From *at on to `stop`, and to the end of the character there; the string goes on to `end`. */
+static inline uint8_t *run(uint8_t *o, const uint8_t **at, const uint8_t *stop, const uint8_t *end,
+                           const uint8_t *safe)
+{
+    const uint8_t *p = *at;
+    while (p < stop && safe - p >= 16) {
+        const unsigned n = jplain_16(p);
+        memcpy(o, p, 16);
+        if ((size_t)(stop - p) <= n) {
+            *at = stop;
+            return o + (stop - p);
+        }
+        p += n;
+        o += n;
+        if (n < 16)
+            p = put_others(p, stop, end, &o);
+    }
+    while (p < stop)
+        if (plain_byte(*p))
+            *o++ = *p++;
+        else
+            p = put_others(p, stop, end, &o);
+    *at = p;
+    return o;
+}
+
+uint8_t *jout_run(uint8_t *p, struct bytes s, const uint8_t *safe)
+{
+    const uint8_t *at = s.data, *end = at + s.len;
+    return s.len ? run(p, &at, end, end, safe) : p;
+}
+
+static uint8_t *put_string(struct jout *j, uint8_t *o, struct bytes s, const uint8_t *safe)
+{
+    const uint8_t *p = s.data, *end = s.len ? p + s.len : p;
+    o = jout_room(j, o, 1);
+    *o++ = '"';
+    while (p < end) {
+        const uint8_t *stop = end - p > JOUT_RUN ? p + JOUT_RUN : end;
+        o = jout_room(j, o, JOUT_RUN_ROOM(stop - p));
+        o = run(o, &p, stop, end, safe);
+    }
+    o = jout_room(j, o, 1);
+    *o++ = '"';
+    return o;
+}
+
+static uint8_t *put_redacted(struct jout *j, uint8_t *o, struct bytes s)
 {
     _cleanup_buf_ struct buf *clean = buf_new(0);
-    if (!clean)
-        return -ENOMEM;
-    int r = secrets_redact(s, clean);
-    return r < 0 ? r : put_string(buf_bytes(clean), out);
+    const int r = clean ? secrets_redact(s, clean) : -ENOMEM;
+    if (r < 0 && !j->error)
+        j->error = r;
+    return r < 0 ? o : put_string(j, o, buf_bytes(clean), buf_tail(clean));
+}
+
+uint8_t *jout_string(struct jout *j, uint8_t *p, struct bytes s, const uint8_t *safe)
+{
+    if ((j->flags & JSON_REDACT) && secrets_found(s))
+        return put_redacted(j, p, s);
+    return put_string(j, p, s, safe);
 }
 
 int json_put_string(struct bytes s, unsigned flags, struct buf *out)
 {
-    if ((flags & JSON_REDACT) && secrets_found(s))
-        return put_redacted(s, out);
-    return put_string(s, out);
+    struct jout j;
+    uint8_t *p = jout_begin(&j, flags, NULL, out);
+    p = jout_string(&j, p, s, s.len ? s.data + s.len : s.data);
+    return jout_end(&j, p);
 }

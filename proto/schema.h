@@ -25,6 +25,10 @@ struct schema_enum {
     const struct schema_enum_value *values;
 };
 
+/* Messages that JSON out has a short cut for. */
+enum json_shape { SHAPE_ANY, SHAPE_KEY_VALUE, SHAPE_VALUE };
+
+#define JSON_START_BYTES 32
 struct schema_field {
     const char *name, *json_name; /* "start_time_unix_nano", "startTimeUnixNano" */
     uint8_t name_len, json_len;
@@ -36,6 +40,9 @@ struct schema_field {
     int8_t oneof;      /* index of the oneof in its message, -1 = none; explicit presence */
     const struct schema_message *message;    /* KIND_MESSAGE */
     const struct schema_enum *enumeration;   /* KIND_ENUM */
+    uint8_t json_shape;                      /* enum json_shape of `message` */
+    uint8_t json_start_len;
+    char json_start[JSON_START_BYTES];       /* `,"startTimeUnixNano":` */
 };
 
 struct schema_message {
@@ -43,6 +50,7 @@ struct schema_message {
     uint8_t nfields, noneofs;
     const struct schema_field *fields; /* in declaration order, which is JSON order */
     uint8_t by_number[64];             /* field number -> index + 1, 0 = unknown */
+    uint32_t json_always;              /* bits of the fields that JSON has in any case */
     /* For protobuf_c_message_unpack() and the structs of proto/otlp/X.pb-c.h. There `string` fields are ProtobufCBinaryData
      * like `bytes`: protobuf-c's char pointers would cut a string at a NUL. */
     const ProtobufCMessageDescriptor *descriptor;

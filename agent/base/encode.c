@@ -1,27 +1,59 @@
 /* Numbers, hex and base64 to and from text. */
 #include "agent/base/encode.h"
 
+#include <endian.h>
+
 static const char two_digits[] = "0001020304050607080910111213141516171819"
                                  "2021222324252627282930313233343536373839"
                                  "4041424344454647484950515253545556575859"
                                  "6061626364656667686970717273747576777879"
                                  "8081828384858687888990919293949596979899";
 
+#define EIGHT_DIGITS 100000000u
+
+/* A number below 10^8 as 8 digits, all at once: its halves, their halves and those again lie side
+ * by side in one word, and a division by 100 or 10 is a multiplication. */
+static void put_eight(uint32_t v, char *out)
+{
+    const uint64_t fours = v / 10000 | (uint64_t)(v % 10000) << 32;
+    const uint64_t hundreds = (fours * 10486 >> 20) & 0x0000007f0000007f;
+    const uint64_t twos = hundreds + ((fours - 100 * hundreds) << 16);
+    const uint64_t tens = (twos * 103 >> 10) & 0x000f000f000f000f;
+    const uint64_t digits = htole64((tens + ((twos - 10 * tens) << 8)) | 0x3030303030303030);
+    memcpy(out, &digits, 8);
+}
+
+static unsigned count_digits(uint32_t v) /* below 10^8 */
+{
+    return v < 10000     ? v < 100 ? 1 + (v >= 10) : 3 + (v >= 1000)
+               : v < 1000000 ? 5 + (v >= 100000)
+                         : 7 + (v >= 10000000);
+}
+
+/* Without zeros before it. */
+static size_t put_first(uint32_t v, char *out)
+{
+    char text[8];
+    const unsigned n = count_digits(v);
+    if (v < 100) {
+        memcpy(out, two_digits + 2 * v + (2 - n), n);
+        return n;
+    }
+    put_eight(v, text);
+    for (unsigned i = 0; i < n; i++)
+        out[i] = text[8 - n + i];
+    return n;
+}
+
 size_t encode_uint(uint64_t v, void *out)
 {
-    char text[20], *end = text + sizeof(text), *p = end;
-    for (; v >= 100; v /= 100) {
-        p -= 2;
-        memcpy(p, two_digits + v % 100 * 2, 2);
-    }
-    if (v >= 10) {
-        p -= 2;
-        memcpy(p, two_digits + v * 2, 2);
-    } else {
-        *--p = (char)('0' + v);
-    }
-    memcpy(out, p, (size_t)(end - p));
-    return (size_t)(end - p);
+    char *p = out;
+    if (v < EIGHT_DIGITS)
+        return put_first((uint32_t)v, p);
+    const uint64_t above = v / EIGHT_DIGITS;
+    const size_t n = encode_uint(above, p);
+    put_eight((uint32_t)(v % EIGHT_DIGITS), p + n);
+    return n + 8;
 }
 
 size_t encode_int(int64_t v, void *out)
@@ -32,13 +64,31 @@ size_t encode_int(int64_t v, void *out)
     return 1 + encode_uint(0 - (uint64_t)v, (char *)out + 1);
 }
 
+/* Four bytes as eight digits: a nibble in each byte of a word, the upper one of a byte first. */
+static void put_four_hex(const uint8_t *in, char *out)
+{
+    uint32_t four;
+    memcpy(&four, in, 4);
+    uint64_t x = le32toh(four);
+    x = (x | x << 16) & 0x0000ffff0000ffff;
+    x = (x | x << 8) & 0x00ff00ff00ff00ff;
+    x = (x >> 4 | x << 8) & 0x0f0f0f0f0f0f0f0f;
+    const uint64_t letters = (x + 0x0606060606060606) >> 4 & 0x0101010101010101;
+    x = htole64(x + 0x3030303030303030 + letters * ('a' - '0' - 10));
+    memcpy(out, &x, 8);
+}
+
 void encode_hex(struct bytes in, void *out)
 {
     static const char digits[] = "0123456789abcdef";
+    const uint8_t *s = in.data;
+    size_t left = in.len;
     char *p = out;
-    for (size_t i = 0; i < in.len; i++) {
-        *p++ = digits[in.data[i] >> 4];
-        *p++ = digits[in.data[i] & 15];
+    for (; left >= 4; left -= 4, s += 4, p += 8)
+        put_four_hex(s, p);
+    for (; left > 0; left--) {
+        *p++ = digits[*s >> 4];
+        *p++ = digits[*s++ & 15];
     }
 }
 

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "proto/check.h"
+#include "proto/json.h"
 #include "proto/rewrite.h"
 #include "proto/wire_order.h"
 
@@ -69,6 +70,18 @@ static void bench_order(struct batch *b, unsigned rounds)
         otlp_wire_order(schema_request(b->signal), buf_bytes(b->segs[0]), out);
     }
     report("wire order", cpu_ns() - start, rounds, b->records);
+    buf_unref(out);
+}
+
+static void bench_json(struct batch *b, unsigned rounds)
+{
+    struct buf *out = buf_new(0);
+    double start = cpu_ns();
+    for (unsigned i = 0; i < rounds; i++) {
+        buf_truncate(out, 0);
+        json_write_batch(b, JSON_REDACT, out);
+    }
+    report("JSON", cpu_ns() - start, rounds, b->records);
     buf_unref(out);
 }
 
@@ -141,6 +154,7 @@ int main(int argc, char **argv)
     bench_check(b, rounds);
     bench_count(b, rounds);
     bench_order(b, rounds);
+    bench_json(b, rounds);
     bench_rewrite(b, rounds, "keep records", (struct otlp_rewriter){.record = keep_record});
     bench_rewrite(b, rounds, "new resources", (struct otlp_rewriter){.resource = new_resource});
     bench_rewrite(b, rounds, "new records", (struct otlp_rewriter){.record = new_record});
