@@ -4,10 +4,13 @@
 
 #include "proto/schema.h"
 
-enum json_flags { JSON_REDACT = 1 /* secrets in string values become the placeholder, before escaping */ };
+enum json_flags {
+    JSON_REDACT = 1, /* secrets in string values become the placeholder, before escaping */
+    JSON_LINE = 2,   /* of a batch: with the newline */
+};
 /* Appends the JSON of the checked message `msg`, in the reference's form, without a newline. 0, -ENOMEM, -EMSGSIZE. */
 int json_write(const struct schema_message *m, struct bytes msg, unsigned flags, struct buf *out);
-/* One line for a whole batch (all segments in one array of entries), without the newline. */
+/* One line for a whole batch (all segments in one array of entries). */
 int json_write_batch(const struct batch *b, unsigned flags, struct buf *out);
 /*
  * The same in pieces, for a text that is not to be held at once: when the capacity of `out` is used up take() is given what stands in it,

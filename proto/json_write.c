@@ -534,8 +534,10 @@ int json_write_batch_in_pieces(const struct batch *b, unsigned flags,
         begin_bytes(&w, flags, buf_bytes(b->segs[i]));
         p = write_entries(&w, p, f, buf_bytes(b->segs[i]), &lead);
     }
-    p = jout_room(&w.o, p, 2);
+    p = jout_room(&w.o, p, 3);
     p = lead == '[' ? PUT_TEXT(p, "{}") : PUT_TEXT(p, "]}");
+    *p = '\n';
+    p += flags & JSON_LINE ? 1 : 0;
     return jout_end(&w.o, p);
 }
 

@@ -1,9 +1,8 @@
-#include "exporters/file/outfile.h"
+#include "exporters/file/outfile_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,21 +10,9 @@
 #include "agent/base/clock.h"
 #include "exporters/file/repair.h"
 
-struct outfile {
-    pthread_mutex_t lock;
-    char *path, *content;
-    bool framed, rotates;
-    int64_t mode;
-    struct rotation rotation;
-    int fd;
-    bool torn;  /* a part of a record may stand at the end */
-    bool stuck; /* the last rotation failed; said once */
-    off_t size; /* when the last write began */
-};
-
 /* ---- opening ---- */
 
-static int open_fd(const struct outfile *f, bool truncate)
+int outfile_open_fd(const struct outfile *f, bool truncate)
 {
     const int flags = O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (truncate ? O_TRUNC : 0);
     const mode_t mode = f->mode >= 0 ? (mode_t)f->mode : 0644;
@@ -45,7 +32,7 @@ static void log_repair(const struct outfile *f, const struct logger *lg, enum re
         log_warn(lg, "Last line of the file had no newline; it got one", LOG_STR("path", f->path));
 }
 
-static int repair(struct outfile *f, const struct logger *lg)
+int outfile_repair(const struct outfile *f, const struct logger *lg)
 {
     enum repair what;
     off_t cut;
@@ -97,11 +84,11 @@ struct opening {
 
 static int open_first(const struct outfile_options *o, struct outfile *f, struct err *reterr)
 {
-    int fd = open_fd(f, o->truncate);
+    int fd = outfile_open_fd(f, o->truncate);
     if (fd < 0)
         return err_set(reterr, fd, "cannot open \"%s\": %s", f->path, strerror(-fd));
     f->fd = fd;
-    int r = o->truncate ? 0 : repair(f, o->logger);
+    int r = o->truncate ? 0 : outfile_repair(f, o->logger);
     if (r == -EBADMSG)
         return err_set(reterr, r, "\"%s\" is no file of length-prefixed messages; move it away",
                        f->path);
@@ -166,141 +153,6 @@ int outfile_open(struct host *h, const struct outfile_options *o, struct shared 
 const char *outfile_path(const struct outfile *f)
 {
     return f->path;
-}
-
-/* ---- writing ---- */
-
-/* Opens the path anew; the old file is left when that works. */
-static int reopen(struct outfile *f)
-{
-    int fd = open_fd(f, false);
-    if (fd < 0)
-        return fd;
-    close(f->fd);
-    f->fd = fd;
-    return repair(f, NULL);
-}
-
-/* Makes sure that the open file is the one at the path, and learns its size. */
-static int check_place(struct outfile *f)
-{
-    struct stat here, there;
-    if (fstat(f->fd, &here) < 0)
-        return -errno;
-    f->size = here.st_size;
-    if (!S_ISREG(here.st_mode))
-        return 0;
-    bool found = stat(f->path, &there) == 0;
-    if (!found && errno != ENOENT)
-        return -errno;
-    if (!found || there.st_dev != here.st_dev || there.st_ino != here.st_ino) {
-        int r = reopen(f);
-        if (r < 0 || fstat(f->fd, &here) < 0)
-            return r < 0 ? r : -errno;
-        f->size = here.st_size;
-    }
-    return 0;
-}
-
-/* A rotation that fails is no reason to lose data: the present file grows on. */
-static void rotate(struct outfile *f)
-{
-    uint64_t now = clock_wall_ns();
-    int r = rotate_move(f->path, &f->rotation, now);
-    if (r == 0)
-        r = reopen(f);
-    if (r == 0) {
-        f->size = 0;
-        rotate_clean(f->path, &f->rotation, now);
-    } else if (!f->stuck) {
-        log_error(NULL, "Cannot rotate file, it grows on", LOG_STR("path", f->path),
-                  LOG_STR("error", strerror(-r)));
-    }
-    f->stuck = r < 0;
-}
-
-/* How many records from `from` on go into the present file, at least one; before that it is rotated
- * when it is full. */
-static size_t fitting(struct outfile *f, const size_t *ends, size_t n, size_t from)
-{
-    size_t start = from ? ends[from - 1] : 0, count = 0;
-    if (!f->rotates)
-        return n - from;
-    if (f->size > 0 && f->size + (off_t)(ends[from] - start) > f->rotation.max_bytes)
-        rotate(f);
-    while (from + count < n &&
-           f->size + (off_t)(ends[from + count] - start) <= f->rotation.max_bytes)
-        count++;
-    return count ? count : 1;
-}
-
-/* All of `text`, or as much as goes: *ret_put. 0 or a negative errno. */
-static int put(int fd, struct bytes text, size_t *ret_put)
-{
-    *ret_put = 0;
-    while (*ret_put < text.len) {
-        ssize_t n = write(fd, text.data + *ret_put, text.len - *ret_put);
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        *ret_put += n > 0 ? (size_t)n : 0;
-    }
-    return 0;
-}
-
-/* True when the file ends with `tail`, so that it is ours to take back. */
-static bool ends_with(int fd, off_t size, struct bytes tail)
-{
-    uint8_t last[256];
-    size_t n = tail.len < sizeof(last) ? tail.len : sizeof(last);
-    return size >= (off_t)tail.len && pread(fd, last, n, size - (off_t)n) == (ssize_t)n &&
-           memcmp(last, tail.data + tail.len - n, n) == 0;
-}
-
-/* Takes a part of a record back that stands at the end of the file. */
-static void take_back(struct outfile *f, struct bytes part)
-{
-    struct stat st;
-    if (part.len == 0)
-        return;
-    f->torn = true;
-    if (fstat(f->fd, &st) == 0 && S_ISREG(st.st_mode) && ends_with(f->fd, st.st_size, part) &&
-        ftruncate(f->fd, st.st_size - (off_t)part.len) == 0)
-        f->torn = false;
-}
-
-/* Writes records from..from+count; *ret_written as in outfile_write(). */
-static int write_records(struct outfile *f, struct bytes text, const size_t *ends, size_t from,
-                         size_t count, size_t *ret_written)
-{
-    size_t start = from ? ends[from - 1] : 0, done;
-    struct bytes part = bytes_of(text.data + start, ends[from + count - 1] - start);
-    int r = put(f->fd, part, &done);
-    f->size += (off_t)done;
-    size_t whole = 0;
-    while (whole < count && ends[from + whole] - start <= done)
-        whole++;
-    *ret_written += whole;
-    if (r < 0) {
-        size_t kept = whole ? ends[from + whole - 1] - start : 0;
-        take_back(f, bytes_of(part.data + kept, done - kept));
-    }
-    return r;
-}
-
-int outfile_write(struct outfile *f, struct bytes text, const size_t *ends, size_t n,
-                  size_t *ret_written)
-{
-    *ret_written = 0;
-    pthread_mutex_lock(&f->lock);
-    int r = check_place(f);
-    if (r == 0 && f->torn) {
-        r = repair(f, NULL);
-        f->torn = r < 0;
-    }
-    for (size_t i = 0; r == 0 && i < n; i = *ret_written)
-        r = write_records(f, text, ends, i, fitting(f, ends, n, i), ret_written);
-    pthread_mutex_unlock(&f->lock);
-    return r;
 }
 
 int outfile_make_directory(const char *path, mode_t mode)

@@ -32,6 +32,17 @@ static inline struct outfile *outfile_of(const struct shared *s)
  * errno. A file that was moved or deleted meanwhile is made anew.
  */
 int outfile_write(struct outfile *f, struct bytes text, const size_t *ends, size_t n, size_t *ret_written);
+/*
+ * The same for records that are not to be held at once. outfile_begin() locks the file: 0 with *ret_pieces, then any number of pieces
+ * follows, and outfile_end(). Without it nothing is locked and records have to be written whole: another process has the file open,
+ * it rotates, or is no regular file. A negative errno: neither.
+ */
+int outfile_begin(struct outfile *f, bool *ret_pieces);
+/* Appends text. 0 or a negative errno, also for all pieces that follow; -ESTALE: somebody cut the file or wrote to it meanwhile, and
+ * what did not get whole before that has to be written anew. */
+int outfile_piece(struct outfile *f, struct bytes text);
+/* ends[i] is where record i ends in the text of all pieces. What is no whole record is taken back. *ret_written: how many are in the file. */
+void outfile_end(struct outfile *f, const size_t *ends, size_t n, size_t *ret_written);
 const char *outfile_path(const struct outfile *f);
 
 /* mkdir -p of the directory that `path` stands in. 0 or a negative errno. */

@@ -5,9 +5,11 @@
 
 #include "exporters/file/group.h"
 
-#define WRITE_BYTES (1u << 20) /* rendered text of one write, if it is not one record */
+#define TEXT_BYTES                                                                                 \
+    (128u << 10) /* of text; a longer record is written in pieces, where that can be */
+#define WRITE_BYTES (TEXT_BYTES / 2) /* of some records together: enough for one write */
 #define WRITE_RECORDS 1024
-#define KEEP_BYTES (4u << 20) /* a larger text area is given back after use */
+#define KEEP_BYTES (1u << 20) /* a larger text area is given back after use */
 
 struct open_file {
     char *segment; /* NULL: the one file */
@@ -24,8 +26,14 @@ struct output {
     size_t nopened, opened_cap;
 
     struct outfile *selected;
-    struct buf *text;
-    size_t ends[WRITE_RECORDS], nrecords;
+    struct json_spill spill;
+    struct buf *text;                     /* what is not written yet */
+    size_t ends[WRITE_RECORDS], nrecords; /* in all the text of this write */
+
+    size_t spilled; /* bytes of this write that have left `text` */
+    bool pieces;    /* they are in the file, which is locked */
+    bool whole;     /* there cannot be pieces; `text` grows */
+    int error;      /* of the file */
 };
 
 /* ---- files ---- */
@@ -146,30 +154,69 @@ int output_select(struct output *o, const char *segment, struct err *reterr)
 
 /* ---- records ---- */
 
+/* The text area is full within a record. */
+static int spill(void *ctx, struct buf *text)
+{
+    struct output *o = ctx;
+    if (!o->pieces && !o->whole) {
+        o->error = outfile_begin(o->selected, &o->pieces);
+        o->whole = !o->pieces;
+    }
+    if (o->error || o->whole)
+        return o->error;
+    o->error = outfile_piece(o->selected, buf_bytes(text));
+    o->spilled += text->len;
+    buf_truncate(text, 0);
+    return o->error;
+}
+
+static size_t end_of_records(const struct output *o)
+{
+    return o->nrecords ? o->ends[o->nrecords - 1] : 0;
+}
+
 int output_add(struct output *o, const struct batch *b)
 {
     if (!o->text && !(o->text = buf_new(0)))
         return -ENOMEM;
-    int r = render(o->options.renderer, b, o->text);
+    int r = buf_reserve(o->text, o->nrecords ? 0 : TEXT_BYTES);
     if (r == 0)
-        o->ends[o->nrecords++] = o->text->len;
-    return r;
+        r = render(o->options.renderer, b, &o->spill, o->text);
+    if (r == 0) {
+        o->ends[o->nrecords++] = o->spilled + o->text->len;
+        return 0;
+    }
+    const size_t end = end_of_records(o);
+    buf_truncate(o->text, end > o->spilled ? end - o->spilled : 0);
+    return r == -ESTALE ? -EAGAIN : r;
 }
 
 bool output_full(const struct output *o)
 {
-    return o->nrecords == WRITE_RECORDS || (o->text && o->text->len >= WRITE_BYTES);
+    return o->nrecords == WRITE_RECORDS || o->spilled || (o->text && o->text->len >= WRITE_BYTES);
+}
+
+static int flush(struct output *o, size_t *ret_written)
+{
+    if (!o->pieces)
+        return o->nrecords && !o->error ? outfile_write(o->selected, buf_bytes(o->text), o->ends,
+                                                        o->nrecords, ret_written)
+                                        : o->error;
+    int r = o->error ? o->error : outfile_piece(o->selected, buf_bytes(o->text));
+    outfile_end(o->selected, o->ends, o->nrecords, ret_written);
+    return r == -ESTALE ? 0 : r;
 }
 
 int output_flush(struct output *o, size_t *ret_written, struct err *reterr)
 {
     *ret_written = 0;
-    if (!o->nrecords)
-        return 0;
-    int r = outfile_write(o->selected, buf_bytes(o->text), o->ends, o->nrecords, ret_written);
-    o->nrecords = 0;
-    buf_truncate(o->text, 0);
-    if (o->text->cap > KEEP_BYTES)
+    int r = flush(o, ret_written);
+    o->nrecords = o->spilled = 0;
+    o->pieces = o->whole = false;
+    o->error = 0;
+    if (o->text)
+        buf_truncate(o->text, 0);
+    if (o->text && o->text->cap > KEEP_BYTES)
         o->text = buf_unref(o->text);
     return r < 0 ? err_set(reterr, r, "cannot write to \"%s\": %s", outfile_path(o->selected),
                            strerror(-r))
@@ -184,6 +231,7 @@ struct output *output_new(const struct output_options *options)
     if (!o)
         return NULL;
     o->options = *options;
+    o->spill = (struct json_spill){spill, o};
     o->max_open = options->grouped ? options->max_open_files : 1;
     o->items = calloc(o->max_open, sizeof(*o->items));
     return o->items ? o : output_free(o);

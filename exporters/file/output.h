@@ -22,7 +22,8 @@ struct output *output_new(const struct output_options *o); /* NULL: no memory */
 struct output *output_free(struct output *o);              /* closes the files; NULL ok; returns NULL */
 /* Makes the file of `segment` (grouped; else NULL) the one that is written to. 0 or a negative errno with reterr. */
 int output_select(struct output *o, const char *segment, struct err *reterr);
-/* Renders one more record. 0 or a negative errno. */
+/* Renders one more record; a long one goes to the file as it is rendered. 0 or a negative errno; -EAGAIN: the file was changed by somebody
+ * meanwhile, and the record is to be added again after the flush. */
 int output_add(struct output *o, const struct batch *b);
 /* True when enough is collected for a write. */
 bool output_full(const struct output *o);

@@ -4,7 +4,6 @@
 #include <zstd.h>
 
 #include "agent/base/secrets.h"
-#include "proto/json.h"
 #include "proto/redact.h"
 
 #define HEADER 4 /* big-endian length before a message */
@@ -95,13 +94,10 @@ static int put_framed(struct renderer *r, const struct batch *b, struct buf *out
     return 0;
 }
 
-int render(struct renderer *r, const struct batch *b, struct buf *out)
+int render(struct renderer *r, const struct batch *b, const struct json_spill *spill,
+           struct buf *out)
 {
-    size_t before = out->len;
-    int e = renderer_framed(r) ? put_framed(r, b, out) : put_message(r, b, out);
-    if (e == 0 && !renderer_framed(r))
-        e = buf_putc(out, '\n');
-    if (e < 0)
-        buf_truncate(out, before);
-    return e;
+    if (!renderer_framed(r))
+        return json_write_batch_in_pieces(b, JSON_REDACT | JSON_LINE, spill, out);
+    return put_framed(r, b, out);
 }

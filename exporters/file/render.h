@@ -2,7 +2,7 @@
 #ifndef MOTEL_EXPORTERS_FILE_RENDER_H
 #define MOTEL_EXPORTERS_FILE_RENDER_H
 
-#include "proto/batch.h"
+#include "proto/json.h"
 
 struct renderer;
 /* `zstd`: every message is compressed (and length-prefixed, JSON too); `level` 0 = the library's default. NULL: no memory. */
@@ -12,7 +12,7 @@ struct renderer *renderer_free(struct renderer *r); /* NULL ok; returns NULL */
 bool renderer_framed(const struct renderer *r);
 /* "json", "proto", "json zstd", "proto zstd". */
 const char *renderer_content(const struct renderer *r);
-/* Appends the record. Secrets are replaced. 0, or a negative errno: then nothing was appended. */
-int render(struct renderer *r, const struct batch *b, struct buf *out);
+/* Appends the record. Secrets are replaced. A line may go through `spill` in pieces. 0, or a negative errno: then `out` holds a part of it. */
+int render(struct renderer *r, const struct batch *b, const struct json_spill *spill, struct buf *out);
 
 #endif

@@ -135,7 +135,7 @@ static int write_some(struct writer *w, const struct item *it, size_t n, size_t 
     int written = output_flush(w->output, ret_done, reterr);
     if (written < 0 || *ret_done > 0)
         return written;
-    return r < 0 ? err_set(reterr, r, "cannot make a record: %s", strerror(-r)) : 0;
+    return r < 0 && r != -EAGAIN ? err_set(reterr, r, "cannot make a record: %s", strerror(-r)) : 0;
 }
 
 static void give_up(struct writer *w, struct item *list, const char *why)

@@ -123,6 +123,24 @@ def test_two_exporters_on_one_file_do_not_mix_lines(start):
     assert sorted(numbers(program.path("out.jsonl"))) == sorted(2 * [1000 * i + k for i in range(4) for k in range(100)])
 
 
+def test_two_processes_append_long_lines_to_one_file(start, tmp_path):
+    """Each line is longer than what is written at a time: they take turns, and one that is alone goes on in pieces."""
+    ports = [free_port(), free_port()]
+    path = tmp_path / "shared.jsonl"
+    programs = [start(config(f"  file: {{path: {path}, append: true, flush_interval: 1ms}}", port), wait_ports=[port]) for port in ports]
+
+    def send(port, first):
+        for i in range(8):
+            assert post(port, "traces", span_request(150, name=BIG, start=first + 150 * i), timeout=60)[0] == 200
+    threads = [threading.Thread(target=send, args=(port, 10000 * i)) for i, port in enumerate(ports)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert programs[0].stop() == 0
+    send(ports[1], 20000)
+    assert programs[1].stop() == 0
+    assert sorted(numbers(path)) == sorted(10000 * i + k for i in range(3) for k in range(1200))
+
+
 @pytest.mark.parametrize("key", ["append: true", "rotation: {max_megabytes: 100}"])
 def test_kill_9_while_writing_and_on_again(start, key):
     """Killed at any time, five times over: what the next start goes on with has whole lines, each record at most once."""

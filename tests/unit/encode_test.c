@@ -25,6 +25,41 @@ static void test_decimal(void **state)
     }
 }
 
+/* Around every power of ten. */
+static void test_lengths(void **state)
+{
+    (void)state;
+    char got[24], want[24];
+    for (uint64_t power = 1, last = 0; power > last; last = power, power *= 10)
+        for (uint64_t v = power - 1; v <= power + 1; v++) {
+            snprintf(want, sizeof(want), "%llu", (unsigned long long)v);
+            assert_int_equal(encode_uint(v, got), strlen(want));
+            assert_memory_equal(got, want, strlen(want));
+        }
+    for (uint64_t v = 1, i = 0; i < 100000;
+         i++, v = v * 6364136223846793005 + 1442695040888963407) {
+        snprintf(want, sizeof(want), "%llu", (unsigned long long)(v >> i % 64));
+        assert_int_equal(encode_uint(v >> i % 64, got), strlen(want));
+        assert_memory_equal(got, want, strlen(want));
+    }
+}
+
+static void test_hex_lengths(void **state)
+{
+    (void)state;
+    uint8_t bytes[21];
+    char got[44], want[44];
+    for (unsigned first = 0; first < 256; first++)
+        for (size_t n = 0; n <= sizeof(bytes); n++) {
+            for (size_t i = 0; i < n; i++) {
+                bytes[i] = (uint8_t)(first + 37 * i);
+                snprintf(want + 2 * i, 3, "%02x", bytes[i]);
+            }
+            encode_hex(bytes_of(bytes, n), got);
+            assert_memory_equal(got, want, 2 * n);
+        }
+}
+
 static void test_hex(void **state)
 {
     (void)state;
@@ -74,8 +109,8 @@ static void test_base64(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_decimal),
-        cmocka_unit_test(test_hex),
+        cmocka_unit_test(test_decimal),     cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_hex_lengths), cmocka_unit_test(test_hex),
         cmocka_unit_test(test_base64),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -568,6 +569,57 @@ static void test_full(void **state)
     }
 }
 
+/* Records that are longer than the text area: alone they go into the file in pieces, beside another
+ * process at once. */
+static void test_long(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {10, 300000, 20, 130900, 1000000, 60000, 90000, 30};
+    for (int round = 0; round < 2; round++) {
+        struct rig r = {0};
+        _cleanup_buf_ struct buf *want = buf_new(0), *got = NULL;
+        _cleanup_close_ int other = open("x", O_RDWR | O_CREAT, 0644);
+        if (round == 1)
+            assert_int_equal(flock(other, LOCK_SH), 0);
+        start(&r, "{path: x, flush_interval: 1h}");
+        for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+            struct batch *b = record((int)i, sizes[i], "a", "\\n");
+            json_write_batch(b, JSON_LINE, want);
+            assert_int_equal(rig_offer(&r, b, NULL), VERDICT_OK);
+        }
+        stop(&r);
+        got = content("x");
+        assert_int_equal(got->len, want->len);
+        assert_memory_equal(got->data, want->data, want->len);
+    }
+}
+
+/* Of a long record for which there is no room nothing stays. */
+static void test_full_long(void **state)
+{
+    (void)state;
+    static int seen[4];
+    struct rig r = {0};
+    start(&r, "{path: x, flush_interval: 1ms}");
+    assert_int_equal(rig_offer(&r, record(0, 10, "a", "b"), NULL), VERDICT_OK);
+    assert_soon(({
+        _cleanup_buf_ struct buf *b = content("x");
+        b->len > 0;
+    }));
+    limit_files(400000);
+    assert_int_equal(rig_offer(&r, record(1, 500000, "a", "b"), NULL), VERDICT_OK);
+    assert_soon(({
+        enum verdict v = rig_offer(&r, record(2, 10, "a", "b"), NULL);
+        v == VERDICT_RETRY;
+    }));
+    exporter_file.stop(r.c, clock_now_ns() + 300 * NS_PER_MS);
+    limit_files(RLIM_INFINITY);
+    assert_int_equal(rig_metric(&r, SENT, LABELS), 1);
+    assert_int_equal(lines("x", seen, 4), 1);
+    assert_int_equal(seen[0], 1);
+    stop(&r);
+}
+
 static void test_full_to_the_end(void **state)
 {
     (void)state;
@@ -786,6 +838,8 @@ int main(void)
         FILE_TEST(test_rotation_limits),
         FILE_TEST(test_rotation_large),
         FILE_TEST(test_full),
+        FILE_TEST(test_long),
+        FILE_TEST(test_full_long),
         FILE_TEST(test_full_to_the_end),
         FILE_TEST(test_slow),
         FILE_TEST(test_hang),
