@@ -28,6 +28,8 @@ struct slot {
 #define ANY_STRING_VALUE 1 /* AnyValue.string_value */
 #define SMALL_FIELDS 8
 #define MAX_FIELDS 32
+#define FETCH_MIN_BYTES 192u
+#define FETCH_MAX_BYTES 2048u
 #define SCALAR_ROOM (2 * DOUBLE_MAX_BYTES) /* a number, a bool or a hex id */
 #define ID_BYTES 16
 
@@ -339,6 +341,18 @@ static bool no_numbers(const struct schema_field *f, const struct slot *s, struc
     return true;
 }
 
+/* A record comes from another thread: of the next one as many bytes as this one has are fetched
+ * meanwhile. */
+static inline void fetch_next(const struct wire_reader *r, size_t len)
+{
+    const size_t left = (size_t)(r->end - r->p);
+    if (len < FETCH_MIN_BYTES)
+        return;
+    for (size_t i = 0, n = left < FETCH_MAX_BYTES ? left : FETCH_MAX_BYTES; i < n && i < len;
+         i += 64)
+        __builtin_prefetch(r->p + i);
+}
+
 static uint8_t *write_repeated(struct writer *w, uint8_t *p, const struct schema_field *f,
                                const struct slot *s, struct bytes msg)
 {
@@ -353,6 +367,8 @@ static uint8_t *write_repeated(struct writer *w, uint8_t *p, const struct schema
             p = put_packed(w, p, f, bytes_of(e.data, e.value), &lead);
             continue;
         }
+        if (e.has_length)
+            fetch_next(&r, e.value);
         p = jout_room(&w->o, p, 1 + SCALAR_ROOM);
         *p++ = (uint8_t)lead;
         lead = ',';

@@ -26,7 +26,7 @@ static void prepare(void)
 static uint32_t write_line(void)
 {
     buf_truncate(text, 0);
-    guard_must(render(renderer, batch, text) == 0, "no line");
+    guard_must(render(renderer, batch, NULL, text) == 0, "no line");
     guard_must(text->len > batch->bytes && text->data[text->len - 1] == '\n', "the line is short");
     return batch->records;
 }
