@@ -15,7 +15,7 @@
 #define INTERVAL_NS (10 * NS_PER_S)   /* trimmed pages cost a fault each when they are used again */
 #define PRESSED_NS (250 * NS_PER_MS)  /* the same while data is refused */
 #define AGE_NS NS_PER_S               /* a block that nobody wanted for so long goes */
-#define KEPT_BYTES ((size_t)16 << 20) /* of freed blocks */
+#define KEPT_BYTES ((size_t)32 << 20) /* of freed blocks */
 #define KEPT_PART 8                   /* and no more than one part of so many of the limit */
 
 /* AddressSanitizer is to see what uses memory after it was freed. */
@@ -119,7 +119,7 @@ static void age(uint64_t now_ns)
     const bool more = block_age();
     age_ns = more ? now_ns + AGE_NS : UINT64_MAX;
     if (!more)
-        trim_at(now_ns, INTERVAL_NS);
+        trim_at(now_ns, 0);
 }
 
 static void trim(uint64_t now_ns)

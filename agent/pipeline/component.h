@@ -17,6 +17,7 @@ struct outcome {
     bool retry_after_own;    /* from send(): retry_after_ms is for our own back-off and not told to clients (HTTP backends) */
     bool counted;            /* with REJECT: the metrics of who refused have the loss already; who held the data does not count it again */
     bool also_lost;          /* with RETRY: a branch that is not owed any more has refused for good, and has not counted it */
+    uint32_t pause_ms;       /* with OK: more lies here than leaves at once; who can hold its clients back for so long should */
     int status;              /* gRPC code to show upstream; 0 = derive from the verdict */
     char message[256];       /* for the client; valid UTF-8 */
 };

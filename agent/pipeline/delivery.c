@@ -144,6 +144,7 @@ static void note_success(struct queue *q)
 {
     pthread_mutex_lock(&q->lock);
     q->failures = 0;
+    q->moved_ns = clock_now_ns();
     pthread_mutex_unlock(&q->lock);
 }
 

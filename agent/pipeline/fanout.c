@@ -145,6 +145,8 @@ static enum verdict combine(struct offer *o)
             now->retry_after_ms = mine->retry_after_ms;
         if (mine->rejected > now->rejected)
             now->rejected = mine->rejected;
+        if (mine->pause_ms > now->pause_ms)
+            now->pause_ms = mine->pause_ms;
     }
     o->parent->now = *now;
     o->parent->now.counted = v == VERDICT_REJECT && !uncounted;

@@ -20,6 +20,13 @@
 /* What waits for the disk; a disk that hangs must not fill the memory. */
 #define PENDING_BYTES ((size_t)64 * 1024 * 1024)
 #define ON_DISK_MAX 500000 /* requests; each takes some 100 bytes of memory */
+/* From so much on, in memory and on its way, those who send are asked to pause, for so long each
+ * time that it is there; but only while the backend takes data: what waits for one that is down is
+ * no reason. */
+#define CROWDED_BYTES ((size_t)8 << 20)
+#define PAUSE_MS 20
+#define PAUSE_MAX_MS 250
+#define MOVING_NS (250 * NS_PER_MS)
 
 struct worker {
     struct worker *next;
@@ -310,6 +317,15 @@ static enum verdict refuse(struct queue *q, uint32_t records, struct ack *ack, c
     return ack_answer(ack, VERDICT_RETRY, 0, "%s", reason);
 }
 
+/* Lock held. */
+static uint32_t pause_ms(const struct queue *q)
+{
+    const size_t times = q->bytes / CROWDED_BYTES;
+    if (!times || q->state != QUEUE_RUNNING || clock_now_ns() - q->moved_ns > MOVING_NS)
+        return 0;
+    return times < PAUSE_MAX_MS / PAUSE_MS ? (uint32_t)times * PAUSE_MS : PAUSE_MAX_MS;
+}
+
 enum verdict queue_offer(struct queue *q, struct batch *b, struct ack *ack)
 {
     struct request *r = queue_request_new(b, ack);
@@ -321,9 +337,9 @@ enum verdict queue_offer(struct queue *q, struct batch *b, struct ack *ack)
     const char *reason = NULL;
     pthread_mutex_lock(&q->lock);
     enum verdict v = take(q, r, &reason);
-    pthread_mutex_unlock(&q->lock);
     if (v == VERDICT_OK)
-        ack->now = (struct outcome){0};
+        ack->now = (struct outcome){.pause_ms = pause_ms(q)};
+    pthread_mutex_unlock(&q->lock);
     if (v != VERDICT_RETRY)
         return v;
     uint32_t records = r->records;

@@ -34,6 +34,7 @@ struct queue {
     int64_t ready_size;     /* of `ready` and `rest`, as the batch limits count */
     int64_t size, capacity;
     size_t bytes, max_bytes;
+    uint64_t moved_ns;      /* when the backend last took something */
     bool pressed;           /* somebody was refused for want of room: no waiting for larger batches */
     struct worker *workers;
     unsigned nworkers, nidle, max_workers, in_flight;

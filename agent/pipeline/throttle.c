@@ -13,7 +13,8 @@ struct waiter {
 struct throttle {
     struct timer *timer;
     pthread_mutex_t lock;
-    struct waiter *head, *tail; /* the oldest first */
+    struct waiter *head, *tail; /* in the order they came; the time of one is seldom before that of
+                                   the one before, and then it waits as long */
 };
 
 static void answer(struct waiter *list)
@@ -61,10 +62,15 @@ struct throttle *throttle_new(struct host *h)
 
 bool throttle_wait(struct throttle *t, struct ack *ack)
 {
+    return throttle_wait_until(t, ack, clock_now_ns() + THROTTLE_MAX_NS);
+}
+
+bool throttle_wait_until(struct throttle *t, struct ack *ack, uint64_t until_ns)
+{
     struct waiter *w = malloc(sizeof(*w));
     if (!w)
         return false;
-    *w = (struct waiter){.ack = ack, .until_ns = clock_now_ns() + THROTTLE_MAX_NS};
+    *w = (struct waiter){.ack = ack, .until_ns = until_ns};
     pthread_mutex_lock(&t->lock);
     *(t->tail ? &t->tail->next : &t->head) = w;
     t->tail = w;

@@ -42,13 +42,15 @@ struct batcher {
     bool through; /* every request is handed on at once; set before the start */
     struct metric *size_sends, *timeout_sends, *sizes, *dropped, *cardinality;
     struct timer *timer;
-    struct throttle *clients;
+    struct throttle *clients; /* who waits until there is room */
+    struct throttle *pausing; /* who waits because a queue is crowded */
 
     pthread_mutex_t lock; /* of all below; never held while something is offered */
     pthread_cond_t changed;
     struct pending pending;
     uint64_t flush_ns;     /* when what is pending has to go */
     uint64_t armed_ns;     /* what the timer is set to; 0 = it is not */
+    uint64_t pause_ns;     /* until then clients wait */
     struct delivery *held; /* refused ones, in the order of refusal */
     uint64_t taken;        /* deliveries that downstream took */
     unsigned under_way;    /* deliveries that exist */
@@ -191,10 +193,11 @@ static bool hold(struct delivery *d, uint32_t retry_after_ms)
 }
 
 /* Downstream takes data again: who waits does not sit out a pause that grew meanwhile. */
-static void hurry(struct batcher *p)
+static void hurry(struct batcher *p, uint32_t pause_ms)
 {
     pthread_mutex_lock(&p->lock);
     p->taken++;
+    p->pause_ns = pause_ms ? clock_now_ns() + pause_ms * NS_PER_MS : 0;
     uint64_t soon = p->held ? clock_now_ns() + PAUSE_AFTER_OK_NS : 0;
     for (struct delivery *d = p->held; d; d = d->next) {
         uint64_t at = d->not_before_ns > soon ? d->not_before_ns : soon;
@@ -211,7 +214,7 @@ static void answered(struct delivery *d, enum verdict v, const struct outcome *o
     struct batcher *p = d->owner;
     d->lost = d->lost || out->also_lost;
     if (v == VERDICT_OK) {
-        hurry(p); /* the owner lives at least as long as `d` */
+        hurry(p, out->pause_ms); /* the owner lives at least as long as `d` */
         if (d->lost)
             delivery_drop(d, "Sender failed", "refused by one of several exporters", false);
         else
@@ -310,6 +313,14 @@ static bool full(const struct batcher *p)
     return p->stopped || p->under_way >= MAX_BATCHES || p->under_way_bytes >= limit;
 }
 
+/* With the lock. */
+static enum verdict hold_back(struct batcher *p, struct ack *ack)
+{
+    if (!p->pause_ns || p->held || p->stopping || clock_now_ns() >= p->pause_ns)
+        return VERDICT_OK;
+    return throttle_wait_until(p->pausing, ack, p->pause_ns) ? VERDICT_PENDING : VERDICT_OK;
+}
+
 /* With the lock. Takes the content of `b`; *ret: what is ready to be sent. */
 static enum verdict take(struct batcher *p, const struct batch *b, struct ack *ack,
                          struct delivery **ret)
@@ -328,7 +339,7 @@ static enum verdict take(struct batcher *p, const struct batch *b, struct ack *a
     if (at_once(p) || p->pending.records >= p->config->send_batch_size)
         *ret = cut(p, at_once(p), p->size_sends);
     rearm(p);
-    return slow && throttle_wait(p->clients, ack) ? VERDICT_PENDING : VERDICT_OK;
+    return slow && throttle_wait(p->clients, ack) ? VERDICT_PENDING : hold_back(p, ack);
 }
 
 static void batch_hand_through(struct component *c, struct batch_limits *ret)
@@ -425,6 +436,7 @@ static void batch_stop(struct component *c, uint64_t deadline_ns)
     struct delivery *held = take_due(p, NEVER);
     pthread_mutex_unlock(&p->lock);
     throttle_release(p->clients);
+    throttle_release(p->pausing);
     offer_all(held);
     offer_all(last);
     if (again)
@@ -445,6 +457,7 @@ static void batch_destroy(struct component *c)
     metric_add(p->cardinality, -1);
     timer_free(p->timer);
     throttle_free(p->clients);
+    throttle_free(p->pausing);
     pending_done(&p->pending);
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->lock);
@@ -491,7 +504,8 @@ static int batch_create(const struct component_args *args, struct component **re
     get_metrics(p);
     p->timer = timer_new(args->host, on_timer, p);
     p->clients = throttle_new(args->host);
-    if (!p->timer || !p->clients) {
+    p->pausing = throttle_new(args->host);
+    if (!p->timer || !p->clients || !p->pausing) {
         batch_destroy(&p->base);
         return err_set(reterr, -ENOMEM, "out of memory");
     }

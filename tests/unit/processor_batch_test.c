@@ -417,6 +417,39 @@ static void test_slow(void **state)
     rig_done(&r);
 }
 
+/* A queue downstream is crowded: answers wait until its pause is over, it has room again, or the
+ * stop; what came with them was taken. */
+static void test_pause(void **state)
+{
+    (void)state;
+    struct rig r = {0};
+    struct fake_ack acks[3];
+    const struct outcome crowded = {.pause_ms = 600000}, short_pause = {.pause_ms = 1};
+    make(&r, 1, "{timeout: 0s}");
+    sink_set(&r.sinks[0], VERDICT_PENDING);
+    for (size_t i = 0; i < ARRAY_SIZE(acks); i++)
+        fake_ack_init(&acks[i]);
+    assert_int_equal(rig_offer(&r, sized(1, 10), NULL), VERDICT_OK);
+    ack_done(r.sinks[0].waiting[0], VERDICT_OK, &crowded);
+    assert_int_equal(r.c->type->consume(r.c, sized(1, 10), &acks[0].ack), VERDICT_PENDING);
+    assert_int_equal(r.sinks[0].nwaiting, 2);
+    ack_done(r.sinks[0].waiting[1], VERDICT_OK, NULL);
+    assert_int_equal(rig_offer(&r, sized(1, 10), NULL), VERDICT_OK);
+    ack_done(r.sinks[0].waiting[2], VERDICT_OK, &short_pause);
+    enum verdict v = r.c->type->consume(r.c, sized(1, 10), &acks[1].ack);
+    assert_true(v == VERDICT_OK || v == VERDICT_PENDING);
+    ack_done(r.sinks[0].waiting[3], VERDICT_OK, &crowded);
+    assert_int_equal(r.c->type->consume(r.c, sized(1, 10), &acks[2].ack), VERDICT_PENDING);
+    ack_done(r.sinks[0].waiting[4], VERDICT_OK, &crowded);
+    assert_int_equal(fake_ack_answers(&acks[0]), 0);
+    assert_int_equal(fake_ack_answers(&acks[2]), 0);
+    processor_batch.stop(r.c, clock_now_ns() + NS_PER_S);
+    assert_int_equal(fake_ack_verdict(&acks[1], v), VERDICT_OK);
+    assert_int_equal(fake_ack_verdict(&acks[0], VERDICT_PENDING), VERDICT_OK);
+    assert_int_equal(fake_ack_verdict(&acks[2], VERDICT_PENDING), VERDICT_OK);
+    rig_done(&r);
+}
+
 static void test_stop(void **state)
 {
     (void)state;
@@ -523,6 +556,7 @@ int main(void)
         cmocka_unit_test(test_pending),
         cmocka_unit_test(test_full),
         cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_pause),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_stop_delivers),
         cmocka_unit_test(test_threads),

@@ -46,6 +46,43 @@ static void test_full_counts_what_is_under_way(void **state)
     assert_int_equal(SINK(f, most_inside), 2);
 }
 
+static uint32_t pause_after(struct fixture *f, size_t bytes)
+{
+    struct fake_ack ack;
+    struct buf *b = buf_new(0);
+    assert_int_equal(buf_reserve(b, bytes), 0);
+    memset(b->data, 'x', bytes);
+    buf_commit(b, bytes);
+    fake_ack_init(&ack);
+    assert_int_equal(queue_offer(f->queue, batch_new(SIGNAL_TRACES, &b, 1, 1), &ack.ack),
+                     VERDICT_OK);
+    return ack.ack.now.pause_ms;
+}
+
+/* Who sends is asked to pause when much waits for a backend that takes data, and only then. */
+static void test_crowded(void **state)
+{
+    struct fixture *f = *state;
+    const size_t much = (size_t)9 << 20;
+    uint32_t asked = 0;
+    start(f);
+    sink_set(&f->sink, true, VERDICT_OK);
+    assert_int_equal(pause_after(f, much), 0); /* it took nothing so far */
+    sink_set(&f->sink, false, VERDICT_OK);
+    /* a moment ago it did; where that is long ago for want of a processor, once more */
+    for (int64_t sent = 1; sent < 100 && !asked; sent += 2) {
+        assert_soon(metric_value(f->metrics.sent) == sent);
+        assert_soon(gauge(f, "otelcol_exporter_queue_size") == 0);
+        assert_int_equal(pause_after(f, 100), 0); /* little waits */
+        assert_soon(metric_value(f->metrics.sent) == sent + 1);
+        assert_soon(gauge(f, "otelcol_exporter_queue_size") == 0);
+        sink_set(&f->sink, true, VERDICT_OK);
+        asked = pause_after(f, much);
+        sink_set(&f->sink, false, VERDICT_OK);
+    }
+    assert_true(asked > 0 && asked <= 250);
+}
+
 /* sizer, room, sizes offered one after the other, how many of them get in */
 static void test_sizers(void **state)
 {
@@ -462,6 +499,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         QUEUE_TEST(test_sends),
         QUEUE_TEST(test_full_counts_what_is_under_way),
+        QUEUE_TEST(test_crowded),
         QUEUE_TEST(test_sizers),
         QUEUE_TEST(test_block_on_overflow),
         QUEUE_TEST(test_block_on_overflow_at_stop),
