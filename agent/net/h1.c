@@ -346,7 +346,7 @@ static void on_completed(_unused_ void *cls, struct MHD_Connection *mc, void **s
     *state = NULL;
     c->x = NULL;
     if (why != MHD_REQUEST_TERMINATED_COMPLETED_OK)
-        c->pool = NULL;
+        h1_idle_forget(c);
     if (h->response)
         MHD_destroy_response(h->response);
     buf_unref(h->raw);
@@ -374,7 +374,7 @@ static void on_connection(void *cls, _unused_ struct MHD_Connection *mc, void **
     }
     if (!c)
         return;
-    c->pool = NULL;
+    h1_idle_forget(c);
     loop_unwatch(l, c->fd);
     int fd = c->linger && !c->draining ? fcntl(c->fd, F_DUPFD_CLOEXEC, 3) : -1;
     if (fd < 0) {
@@ -419,7 +419,7 @@ static void h1_event(struct watch *w, uint32_t events)
     if (!(events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
         return;
     c->peer_ended = true;
-    c->pool = NULL; /* it will soon be gone */
+    h1_idle_forget(c);
     if (!is_requested(c))
         conn_deadline(c, clock_now_ns() + PEER_ENDED_NS);
 }

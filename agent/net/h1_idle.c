@@ -6,7 +6,11 @@
 #include "agent/base/pages.h"
 #include "agent/net/h1_probe.h"
 
-#define TIDY_IDLE_NS (500 * NS_PER_MS) /* what is used all the time keeps its pages */
+/* When they are used again, the pages of a connection cost more than the rest of a request, so a
+ * few connections keep theirs between two exports. */
+#define FEW_POOLS 64
+#define TIDY_FEW_NS (10 * NS_PER_S)
+#define TIDY_MANY_NS (500 * NS_PER_MS)
 #define TIDY_EVERY_NS (250 * NS_PER_MS)
 #define POOL_MARGIN_BYTES 512 /* kept at its end, should it begin a little before a request */
 
@@ -14,13 +18,25 @@
  * request to its start, and overwrites it with zeros behind each answer. */
 void h1_idle_ends(struct conn *c, const char *method)
 {
-    if (c->pool_first && h1_pool_known())
+    const bool known = c->pool_first && h1_pool_known();
+    if (known)
         c->pool = (uint8_t *)method;
     c->pool_first = false;
-    if (!c->tidy)
-        return;
+    if (c->tidy)
+        conn_charge(c, sizeof(*c) + c->loop->pool_bytes);
+    c->loop->npools += known;
     c->tidy = false;
-    conn_charge(c, sizeof(*c) + c->loop->pool_bytes);
+}
+
+void h1_idle_forget(struct conn *c)
+{
+    c->loop->npools -= c->pool != NULL;
+    c->pool = NULL;
+}
+
+static uint64_t tidy_at(const struct conn *c)
+{
+    return c->idle_ns + (c->loop->npools > FEW_POOLS ? TIDY_MANY_NS : TIDY_FEW_NS);
 }
 
 /* The head of a later request has begun, and has its time from now on. */
@@ -46,18 +62,18 @@ void h1_tidy(struct loop *l, uint64_t now_ns)
     for (struct conn *c = l->conns; c; c = c->next) {
         if (!c->pool || c->tidy || !c->idle_ns)
             continue;
-        if (c->idle_ns + TIDY_IDLE_NS <= now_ns)
+        if (tidy_at(c) <= now_ns)
             tidy(c);
-        else if (c->idle_ns + TIDY_IDLE_NS < at)
-            at = c->idle_ns + TIDY_IDLE_NS;
+        else if (tidy_at(c) < at)
+            at = tidy_at(c);
     }
     l->tidy_at_ns = at == UINT64_MAX || at > now_ns + TIDY_EVERY_NS ? at : now_ns + TIDY_EVERY_NS;
 }
 
 void h1_idle_begins(struct conn *c)
 {
-    if (c->pool && c->loop->tidy_at_ns == UINT64_MAX)
-        c->loop->tidy_at_ns = c->idle_ns + TIDY_IDLE_NS;
+    if (c->pool && tidy_at(c) < c->loop->tidy_at_ns)
+        c->loop->tidy_at_ns = tidy_at(c);
 }
 
 /* ---- the next head ---- */

@@ -6,6 +6,8 @@
 
 /* A request begins; `method` is where libmicrohttpd has its first byte. */
 void h1_idle_ends(struct conn *c, const char *method);
+/* The connection ends, or may have. */
+void h1_idle_forget(struct conn *c);
 /* It has been answered, and idle_ns is set. */
 void h1_idle_begins(struct conn *c);
 /* Something has come on an idle connection, or the event is about what was read before. Gives a head that has begun its deadline. */

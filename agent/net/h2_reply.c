@@ -50,9 +50,11 @@ static ssize_t read_body(_unused_ nghttp2_session *session, _unused_ int32_t str
 static int submit_headers(struct h2_stream *s, const struct reply *r)
 {
     nghttp2_nv nva[32];
-    char status[12], length[24];
+    const unsigned code = (unsigned)r->status % 1000;
+    const char status[] = {(char)('0' + code / 100), (char)('0' + code / 10 % 10),
+                           (char)('0' + code % 10), 0};
+    char length[24];
     size_t n = 0;
-    snprintf(status, sizeof(status), "%d", r->status);
     nva[n++] = nv_of(":status", status);
     for (unsigned i = 0; i < r->nheaders && n < ARRAY_SIZE(nva) - 1; i++)
         nva[n++] = nv_of(r->headers[i].name, r->headers[i].value);

@@ -56,10 +56,15 @@ static int keep_field(struct h2_stream *s, struct bytes name, struct bytes value
         s->too_big = true;
         return 0;
     }
-    return buf_append(s->head, &f, sizeof(f)) || buf_append(s->head, name.data, name.len) ||
-                   buf_append(s->head, value.data, value.len)
-               ? -ENOMEM
-               : 0;
+    if (buf_reserve(s->head, sizeof(f) + name.len + value.len) < 0)
+        return -ENOMEM;
+    uint8_t *to = buf_tail(s->head);
+    memcpy(to, &f, sizeof(f));
+    memcpy(to + sizeof(f), name.data, name.len);
+    if (value.len)
+        memcpy(to + sizeof(f) + name.len, value.data, value.len);
+    buf_commit(s->head, sizeof(f) + name.len + value.len);
+    return 0;
 }
 
 static bool pseudo_ok(struct h2_stream *s, struct bytes name)

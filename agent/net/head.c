@@ -8,11 +8,17 @@
 #define MAX_LENGTH_DIGITS 18
 #define MAX_METHOD 32
 
+#define BIT(c) (1ull << ((c)&63))
+#define BITS(first, last) ((BIT(last) << 1) - BIT(first))
+
+/* One bit for each character of ASCII. */
 static bool is_token_char(uint8_t c)
 {
-    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'))
-        return true;
-    return c && strchr("!#$%&'*+-.^_`|~", c);
+    static const uint64_t token[2] = {
+        BITS('0', '9') | BIT('!') | BITS('#', '\'') | BIT('*') | BIT('+') | BIT('-') | BIT('.'),
+        BITS('A', 'Z') | BITS('a', 'z') | BITS('^', '`') | BIT('|') | BIT('~'),
+    };
+    return c < 128 && token[c / 64] & BIT(c);
 }
 
 bool http_is_token(struct bytes b)

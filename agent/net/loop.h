@@ -44,6 +44,7 @@ struct loop {
     unsigned mhd_calls;         /* how often it called us */
     uint64_t mhd_at_ns;         /* when it is run again without an event; UINT64_MAX = not */
     struct conn *woken;         /* idle HTTP/1 connections that something may have come on, in this batch of events */
+    unsigned npools;            /* HTTP/1 connections whose memory is known */
     uint64_t tidy_at_ns;        /* when idle HTTP/1 connections are looked at for memory to give back; UINT64_MAX = there is none */
     uint8_t *scratch;           /* SCRATCH_BYTES, made at first use */
     uint8_t *cipher;            /* TLS_CIPHER_BYTES, the same */

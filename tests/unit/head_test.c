@@ -117,12 +117,27 @@ static void test_limit(void **state)
     assert_int_equal(http_head_sniff(bytes_of(line, MAX), MAX), HEAD_HTTP1);
 }
 
+/* RFC 9110 5.6.2, over all bytes. */
+static void test_tokens(void **state)
+{
+    (void)state;
+    for (int c = 0; c < 256; c++) {
+        const uint8_t text[] = {'a', (uint8_t)c};
+        const bool want = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+                          (c >= 'a' && c <= 'z') || (c && strchr("!#$%&'*+-.^_`|~", c));
+        if (http_is_token(bytes_of(text, 2)) != want)
+            fail_msg("byte %d", c);
+    }
+    assert_false(http_is_token(bytes_of("", 0)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_piecemeal),
         cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
