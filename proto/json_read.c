@@ -283,11 +283,12 @@ static bool field_named(const struct schema_field *f, struct bytes key)
  * last one. */
 static int find_field(const struct schema_message *m, struct bytes key, int last)
 {
-    for (unsigned k = 0; k < m->nfields; k++) {
-        unsigned i = ((unsigned)(last + 1) + k) % m->nfields;
+    for (int i = last + 1; i < m->nfields; i++)
         if (field_named(&m->fields[i], key))
-            return (int)i;
-    }
+            return i;
+    for (int i = 0; i <= last; i++)
+        if (field_named(&m->fields[i], key))
+            return i;
     return -1;
 }
 

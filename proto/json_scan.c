@@ -1,6 +1,7 @@
 /* JSON text token by token. */
 #include "proto/json_scan.h"
 
+#include <endian.h>
 #include <errno.h>
 
 static void place_of(const struct json_scan *s, const uint8_t *at, int *ret_line, int *ret_column)
@@ -186,16 +187,18 @@ static const uint8_t *read_escape(const uint8_t *p, const uint8_t *end, unsigned
 
 #define EACH_BYTE(c) (0x0101010101010101ull * (c))
 
-/* The first quote, backslash or control character. */
+/* The first quote, backslash or control character. A borrow only spoils what is behind a hit. */
 static const uint8_t *skip_plain(const uint8_t *p, const uint8_t *end)
 {
     for (uint64_t x; end - p >= 8; p += 8) {
         memcpy(&x, p, 8);
+        x = le64toh(x);
         uint64_t quote = x ^ EACH_BYTE('"'), backslash = x ^ EACH_BYTE('\\');
         uint64_t hit = ((x - EACH_BYTE(0x20)) & ~x) | ((quote - EACH_BYTE(1)) & ~quote) |
                        ((backslash - EACH_BYTE(1)) & ~backslash);
-        if (hit & EACH_BYTE(0x80))
-            break;
+        hit &= EACH_BYTE(0x80);
+        if (hit)
+            return p + __builtin_ctzll(hit) / 8;
     }
     while (p < end && *p >= 0x20 && *p != '"' && *p != '\\')
         p++;

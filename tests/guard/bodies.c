@@ -124,7 +124,8 @@ static void put_family(struct buf *b, const char *type, unsigned f)
     buf_printf(b, "# TYPE model_%s_%u %s\n", type, f, type);
 }
 
-static void put_numbers(struct buf *b, const char *type, unsigned families, unsigned series)
+static void put_numbers(struct buf *b, const char *type, unsigned families, unsigned series,
+                        unsigned age)
 {
     for (unsigned f = 0; f < families; f++) {
         put_family(b, type, f);
@@ -132,11 +133,11 @@ static void put_numbers(struct buf *b, const char *type, unsigned families, unsi
             buf_printf(b,
                        "model_%s_%u{engine=\"%u\",model_name=\"example/model-70b\",path=\"/v1/"
                        "item/%u\"} %u%s\n",
-                       type, f, i % 8, i, i * 1237 + f, i % 3 ? "" : ".25");
+                       type, f, i % 8, i, i * 1237 + f + age * (i % 7), i % 3 ? "" : ".25");
     }
 }
 
-static void put_histograms(struct buf *b, unsigned families, unsigned series)
+static void put_histograms(struct buf *b, unsigned families, unsigned series, unsigned age)
 {
     static const char *const bounds[] = {"0.005", "0.05", "0.5",  "1.0",
                                          "2.5",   "10.0", "60.0", "+Inf"};
@@ -145,19 +146,20 @@ static void put_histograms(struct buf *b, unsigned families, unsigned series)
         for (unsigned i = 0; i < series; i++) {
             for (unsigned k = 0; k < ARRAY_SIZE(bounds); k++)
                 buf_printf(b, "model_histogram_%u_bucket{engine=\"%u\",le=\"%s\"} %u.0\n", f, i,
-                           bounds[k], (k + 1) * (i + 3));
-            buf_printf(b, "model_histogram_%u_sum{engine=\"%u\"} %u.0625\n", f, i, 31 * i);
-            buf_printf(b, "model_histogram_%u_count{engine=\"%u\"} %u.0\n", f, i, 8 * (i + 3));
+                           bounds[k], (k + 1) * (i + 3 + age));
+            buf_printf(b, "model_histogram_%u_sum{engine=\"%u\"} %u.0625\n", f, i, 31 * i + age);
+            buf_printf(b, "model_histogram_%u_count{engine=\"%u\"} %u.0\n", f, i,
+                       8 * (i + 3 + age));
         }
     }
 }
 
-struct buf *body_page(void)
+struct buf *body_page(unsigned age)
 {
     struct buf *b = buf_new(0);
     guard_must(b, "no memory");
-    put_numbers(b, "counter", 30, 70); /* 2,100 */
-    put_numbers(b, "gauge", 38, 50);   /* 1,900 */
-    put_histograms(b, 10, 10);         /* 1,000 */
+    put_numbers(b, "counter", 30, 70, age); /* 2,100 */
+    put_numbers(b, "gauge", 38, 50, age);   /* 1,900 */
+    put_histograms(b, 10, 10, age);         /* 1,000 */
     return b;
 }

@@ -25,9 +25,9 @@ void guard_must(bool ok, const char *what);
 struct buf *body_traces(unsigned resource, unsigned first, unsigned n);
 /* The same, checked. */
 struct batch *body_batch(unsigned resource, unsigned first, unsigned n);
-/* A page of 5,000 series in the Prometheus text format: counters, gauges and histograms. */
+/* A page of 5,000 series in the Prometheus text format: counters, gauges and histograms, whose values hang on `age`. */
 #define PAGE_SERIES 5000
-struct buf *body_page(void);
+struct buf *body_page(unsigned age);
 
 /* ---- components (chain.c) ---- */
 

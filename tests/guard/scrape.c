@@ -9,7 +9,8 @@ static struct made owner;
 static struct scraper scraper;
 static struct job job;
 static struct target *target;
-static struct buf *page_text;
+static struct buf *pages[2]; /* that come in turn: some values change from one scrape to the next */
+static unsigned scrapes;
 
 static void nobody(void *ctx)
 {
@@ -44,14 +45,16 @@ static void prepare(void)
     guard_must(prom_job_init(&job, &scraper.config->file, scraper.config->file.scrape_configs.items,
                              &e) == 0,
                e.text);
-    page_text = body_page();
+    for (unsigned i = 0; i < ARRAY_SIZE(pages); i++)
+        pages[i] = body_page(i * 12345);
     make_target();
 }
 
 static uint32_t scrape(void)
 {
-    struct http_client_response response = {
-        .status = 200, .body = buf_ref(page_text), .content_type = "text/plain; version=0.0.4"};
+    struct http_client_response response = {.status = 200,
+                                            .body = buf_ref(pages[scrapes++ % ARRAY_SIZE(pages)]),
+                                            .content_type = "text/plain; version=0.0.4"};
     const struct page p = {.response = &response, .duration_ns = 1000000};
     target->time_ms += 1000;
     prom_scrape_finish(&scraper, target, &p);
@@ -78,7 +81,8 @@ static void finish(void)
     prom_builder_done(&scraper.labels);
     buf_unref(scraper.scratch);
     free(scraper.items);
-    buf_unref(page_text);
+    for (unsigned i = 0; i < ARRAY_SIZE(pages); i++)
+        buf_unref(pages[i]);
     made_done(&owner);
 }
 
