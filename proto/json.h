@@ -13,8 +13,8 @@ int json_write(const struct schema_message *m, struct bytes msg, unsigned flags,
 /* One line for a whole batch (all segments in one array of entries). */
 int json_write_batch(const struct batch *b, unsigned flags, struct buf *out);
 /*
- * The same in pieces, for a text that is not to be held at once: when the capacity of `out` is used up take() is given what stands in it,
- * and empties it, or leaves it to grow. The last piece stays in `out`. An error of take() ends it.
+ * The same in pieces, for a text that is not to be held at once: when the capacity of `out` is used up take() takes from its front what
+ * it wants; where that is too little, it grows. The last piece stays in `out`. An error of take() ends it.
  */
 struct json_spill {
     int (*take)(void *ctx, struct buf *out); /* 0 or a negative errno */

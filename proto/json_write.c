@@ -13,7 +13,8 @@
 
 struct writer {
     struct jout o;
-    const uint8_t *safe; /* the end of the bytes that the message is a part of */
+    const uint8_t *safe;    /* the end of the bytes that the message is a part of */
+    const uint8_t *fetched; /* up to there they are in the cache */
     const struct schema_message
         *any; /* AnyValue while numbers are looked at for secrets, else NULL */
 };
@@ -28,8 +29,8 @@ struct slot {
 #define ANY_STRING_VALUE 1 /* AnyValue.string_value */
 #define SMALL_FIELDS 8
 #define MAX_FIELDS 32
-#define FETCH_MIN_BYTES 192u
-#define FETCH_MAX_BYTES 2048u
+#define FETCH_BYTES (64u << 10)
+#define CACHE_LINE 64u
 #define SCALAR_ROOM (2 * DOUBLE_MAX_BYTES) /* a number, a bool or a hex id */
 #define ID_BYTES 16
 
@@ -341,16 +342,16 @@ static bool no_numbers(const struct schema_field *f, const struct slot *s, struc
     return true;
 }
 
-/* A record comes from another thread: of the next one as many bytes as this one has are fetched
- * meanwhile. */
-static inline void fetch_next(const struct wire_reader *r, size_t len)
+/*
+ * The bytes come from another thread, and the walk goes from length to length, each step a wait for
+ * memory. In one go the processor gets them in a third of that time.
+ */
+static void fetch_ahead(struct writer *w, const uint8_t *from)
 {
-    const size_t left = (size_t)(r->end - r->p);
-    if (len < FETCH_MIN_BYTES)
-        return;
-    for (size_t i = 0, n = left < FETCH_MAX_BYTES ? left : FETCH_MAX_BYTES; i < n && i < len;
-         i += 64)
-        __builtin_prefetch(r->p + i);
+    const size_t left = (size_t)(w->safe - from), n = left < FETCH_BYTES ? left : FETCH_BYTES;
+    for (size_t i = 0; i < n; i += CACHE_LINE)
+        (void)*(const volatile uint8_t *)(from + i);
+    w->fetched = n ? from + n : from;
 }
 
 static uint8_t *write_repeated(struct writer *w, uint8_t *p, const struct schema_field *f,
@@ -367,8 +368,8 @@ static uint8_t *write_repeated(struct writer *w, uint8_t *p, const struct schema
             p = put_packed(w, p, f, bytes_of(e.data, e.value), &lead);
             continue;
         }
-        if (e.has_length)
-            fetch_next(&r, e.value);
+        if (e.data >= w->fetched)
+            fetch_ahead(w, e.data);
         p = jout_room(&w->o, p, 1 + SCALAR_ROOM);
         *p++ = (uint8_t)lead;
         lead = ',';
@@ -510,6 +511,7 @@ static void begin_bytes(struct writer *w, unsigned flags, struct bytes msg)
         look && secrets_numeric() ? schema_find("opentelemetry.proto.common.v1.AnyValue") : NULL;
     w->o.flags = look && secrets_found(msg) ? JSON_REDACT : 0;
     w->safe = msg.len ? msg.data + msg.len : msg.data;
+    fetch_ahead(w, msg.data);
 }
 
 int json_write(const struct schema_message *m, struct bytes msg, unsigned flags, struct buf *out)

@@ -8,6 +8,8 @@
 #include "agent/base/clock.h"
 #include "exporters/file/outfile_parts.h"
 
+#define ALIGN_BYTES ((size_t)128 << 10) /* blocks of the page cache are not larger as a rule */
+
 /*
  * Processes that write to one file know of each other by a lock that each holds as long as it has
  * the file open: a shared one. Who can make it an exclusive one is alone, and others wait; only
@@ -219,6 +221,15 @@ static bool follows(struct piecewise *p, off_t end)
     const bool good = end < 0 || first || end == p->end + (off_t)p->last;
     p->end = end;
     return good;
+}
+
+size_t outfile_good_piece(const struct outfile *f, size_t len)
+{
+    const struct piecewise *p = &f->pieces;
+    const size_t offset = (size_t)(p->put ? p->end : f->size) % ALIGN_BYTES, end = offset + len;
+    const size_t whole = end - end % ALIGN_BYTES, half = end - end % (ALIGN_BYTES / 2);
+    const size_t good = whole >= offset + ALIGN_BYTES / 2 ? whole : half;
+    return good >= offset + ALIGN_BYTES / 4 ? good - offset : len;
 }
 
 int outfile_piece(struct outfile *f, struct bytes text)

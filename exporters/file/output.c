@@ -164,9 +164,11 @@ static int spill(void *ctx, struct buf *text)
     }
     if (o->error || o->whole)
         return o->error;
-    o->error = outfile_piece(o->selected, buf_bytes(text));
-    o->spilled += text->len;
-    buf_truncate(text, 0);
+    const size_t n = outfile_good_piece(o->selected, text->len), left = text->len - n;
+    o->error = outfile_piece(o->selected, bytes_of(text->data, n));
+    o->spilled += n;
+    memmove(text->data, text->data + n, left);
+    buf_truncate(text, left);
     return o->error;
 }
 

@@ -117,6 +117,31 @@ static void test_pieces(void **state)
     end_world(&w);
 }
 
+/* Pieces end at multiples of 128 KiB, but for short ones and where that would make them small. */
+static void test_good_pieces(void **state)
+{
+    (void)state;
+    static char text[300 << 10];
+    struct world w;
+    off_t at = 5;
+    begin_world(&w, NULL);
+    memset(text, 'x', sizeof(text));
+    write_line(&w);
+    assert_true(pieces(&w));
+    for (size_t len = 1; len < sizeof(text); len += 7919) {
+        const size_t n = outfile_good_piece(w.file, len);
+        assert_true(n <= len && n > 0 && (n == len || (at + (off_t)n) % (64 << 10) == 0));
+        assert_true(len < 128 << 10 || n >= len / 4);
+        assert_int_equal(outfile_piece(w.file, bytes_of(text, n)), 0);
+        at += (off_t)n;
+    }
+    assert_int_equal(outfile_piece(w.file, bytes_of(text, 2 * 131072 - (size_t)at % 131072)), 0);
+    assert_int_equal(outfile_good_piece(w.file, 132 << 10), 128 << 10);
+    assert_int_equal(end_pieces(&w, 0), 0);
+    assert_content(&w, "line\n");
+    end_world(&w);
+}
+
 static void test_unfinished(void **state)
 {
     (void)state;
@@ -263,7 +288,7 @@ int main(void)
         cmocka_unit_test(test_pieces),   cmocka_unit_test(test_unfinished),
         cmocka_unit_test(test_full),     cmocka_unit_test(test_not_alone),
         cmocka_unit_test(test_waits),    cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_stranger),
+        cmocka_unit_test(test_stranger), cmocka_unit_test(test_good_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
