@@ -15,6 +15,7 @@
 #define INTERVAL_NS (10 * NS_PER_S)   /* trimmed pages cost a fault each when they are used again */
 #define PRESSED_NS (250 * NS_PER_MS)  /* the same while data is refused */
 #define AGE_NS NS_PER_S               /* a block that nobody wanted for so long goes */
+#define THREADS_NS (11 * NS_PER_S)    /* workers without work have ended by then */
 #define KEPT_BYTES ((size_t)32 << 20) /* of freed blocks */
 #define KEPT_PART 8                   /* and no more than one part of so many of the limit */
 
@@ -112,16 +113,6 @@ uint64_t memory_due_ns(void)
     return age_ns < due_ns ? age_ns : due_ns;
 }
 
-/* Once nothing is kept nothing goes on here; what the blocks leave behind in the allocator goes
- * too. */
-static void age(uint64_t now_ns)
-{
-    const bool more = block_age();
-    age_ns = more ? now_ns + AGE_NS : UINT64_MAX;
-    if (!more)
-        trim_at(now_ns, 0);
-}
-
 static void trim(uint64_t now_ns)
 {
 #ifdef M_TRIM_THRESHOLD
@@ -130,6 +121,18 @@ static void trim(uint64_t now_ns)
     mem_look();
     last_ns = now_ns;
     due_ns = UINT64_MAX;
+}
+
+/* Once nothing is kept nothing goes on here; what the blocks leave behind in the allocator goes
+ * too, and what threads do that end for want of work. */
+static void age(uint64_t now_ns)
+{
+    const bool more = block_age();
+    age_ns = more ? now_ns + AGE_NS : UINT64_MAX;
+    if (more)
+        return;
+    trim(now_ns);
+    due_ns = now_ns + THREADS_NS;
 }
 
 void memory_work(void)

@@ -9,6 +9,8 @@
 #include "agent/net/grpc.h"
 #include "proto/wire_order.h"
 
+#define USUAL_RATIO 6 /* telemetry compresses to less than one part of so many */
+
 /* ---- compression */
 
 const struct cfg_field compression_params_fields[] = {
@@ -162,6 +164,7 @@ int otlp_client_request_compressed(const struct batch *b, enum codec c, int leve
 {
     _cleanup_(wire_order_freep) struct wire_order *o = wire_order_new();
     struct segments s = {b, 0, o};
+    buf_reserve(out, b->bytes / USUAL_RATIO); /* no need: it grows */
     return o ? codec_compress_pull(c, level, next_segment, &s, out) : -ENOMEM;
 }
 
