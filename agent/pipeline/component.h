@@ -1,6 +1,4 @@
-/*
- * The one interface of receivers, processors, connectors, exporters and extensions.
- */
+/* The one interface of receivers, processors, connectors, exporters and extensions. */
 #ifndef MOTEL_PIPELINE_COMPONENT_H
 #define MOTEL_PIPELINE_COMPONENT_H
 

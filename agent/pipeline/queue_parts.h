@@ -34,12 +34,11 @@ struct queue {
     int64_t ready_size;     /* of `ready` and `rest`, as the batch limits count */
     int64_t size, capacity;
     size_t bytes, max_bytes;
-    uint64_t moved_ns;      /* when the backend last took something */
     bool pressed;           /* somebody was refused for want of room: no waiting for larger batches */
     struct worker *workers;
     unsigned nworkers, nidle, max_workers, in_flight;
     enum queue_state state;
-    uint64_t deadline_ns;   /* of the stop; UINT64_MAX while running */
+    uint64_t moved_ns, deadline_ns; /* when the backend last took something; of the stop, UINT64_MAX while running */
     unsigned failures;      /* in a row, while draining; the first was at: */
     uint64_t failing_ns;
     uint64_t patience_ns;   /* while draining: failing for this long makes failures final */
