@@ -203,6 +203,24 @@ static inline bool plain_attribute(const uint8_t *p, size_t len)
     }
 }
 
+/* The same of a value and a key, in this order: that of the reference's exporters. */
+static inline bool turned_attribute(const uint8_t *p, size_t len)
+{
+    if (UNLIKELY(len < 6 || p[0] != 0x12 || p[1] < 2 || p[1] + 4u > len))
+        return false;
+    const size_t value = p[1], key = len - value - 4;
+    const uint8_t *const at = p + 2 + value;
+    if (UNLIKELY(at[0] != 0x0a || at[1] != key))
+        return false;
+    switch (p[2]) {
+    case 0x0a: return p[3] == value - 2 && utf8_ascii(p, len);
+    case 0x10:
+    case 0x18: return whole_varint(p + 3, value - 1) && utf8_ascii(at, key + 2);
+    case 0x21: return value == 9 && utf8_ascii(at, key + 2);
+    default: return false;
+    }
+}
+
 /* The same of a key and a string that are not all ASCII. */
 static NOINLINE bool text_attribute(const uint8_t *p, size_t len)
 {
@@ -219,7 +237,7 @@ static NOINLINE bool text_attribute(const uint8_t *p, size_t len)
 static inline const uint8_t *pass_attributes(const uint8_t *p, const uint8_t *end, size_t tag)
 {
     while (end - p >= 8 && p[0] == tag && p[1] < 0x80 && p[1] <= end - p - 2 &&
-           plain_attribute(p + 2, p[1]))
+           (LIKELY(p[2] == 0x0a) ? plain_attribute(p + 2, p[1]) : turned_attribute(p + 2, p[1])))
         p += 2 + p[1];
     return p;
 }
@@ -245,7 +263,7 @@ static inline const uint8_t *check_payload(struct checker *c, const uint8_t *p, 
         break;
     case CHECK_RECORD: c->records++; break;
     case CHECK_ATTRIBUTE:
-        if (LIKELY(plain_attribute(p, len)) || text_attribute(p, len))
+        if (LIKELY(plain_attribute(p, len)) || turned_attribute(p, len) || text_attribute(p, len))
             return p + len;
         break;
     default: break;

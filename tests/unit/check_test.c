@@ -78,6 +78,11 @@ static const struct {
     {SIGNAL_TRACES, "0a{12{12{4a{0a{'k'}12{0a03'ab'}}}}}", "length 3 with 2 bytes left"},
     {SIGNAL_TRACES, "0a{12{12{4a{0a{'k'}12{2100}}}}}", "8 bytes of a fixed number expected, 1 left"},
     {SIGNAL_TRACES, "0a{12{12{4a{0a{'k'}12030a00}}}}", "length 3 with 2 bytes left"},
+    /* the value before the key */
+    {SIGNAL_TRACES, "0a{12{12{4a{12{0a03'ab'}0a{'k'}}}}}", "length 3 with 2 bytes left"},
+    {SIGNAL_TRACES, "0a{12{12{4a{12{0a{'ab'}}0a02'k'}}}}", "length 2 with 1 bytes left"},
+    {SIGNAL_TRACES, "0a{12{12{4a{12{18ff}0a{'k'}}}}}", "varint beyond the end"},
+    {SIGNAL_TRACES, "0a{12{12{4a{12{2100}0a{'k'}}}}}", "8 bytes of a fixed number expected, 1 left"},
     /* a length of two bytes, of which the first alone would make a sound attribute */
     {SIGNAL_TRACES,
      "0a{12{12{4a{0a{'k'}12{1001}} 4a860a 7d"

@@ -9,7 +9,8 @@
 #include "tests/laws/laws.h"
 
 #define PAYLOADS TEST_DATA "/golden/otlp"
-#define MUTATIONS 1000 /* of each payload */
+#define ORDERED TEST_DATA "/golden/wire_order"
+#define MUTATIONS 600 /* of each payload */
 
 struct payload {
     enum signal signal;
@@ -32,24 +33,30 @@ static struct buf *load(const char *path)
     return b;
 }
 
-static int load_all(void **state)
+static int load_folder(const char *folder)
 {
-    (void)state;
-    DIR *dir = opendir(PAYLOADS);
+    DIR *dir = opendir(folder);
     if (!dir)
         return -1;
     for (struct dirent *e; (e = readdir(dir)) && npayloads < ARRAY_SIZE(payloads);) {
         char path[512];
         if (!strstr(e->d_name, ".pb"))
             continue;
-        snprintf(path, sizeof(path), PAYLOADS "/%s", e->d_name);
+        snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
         enum signal s = strstr(e->d_name, "traces") ? SIGNAL_TRACES
                         : strstr(e->d_name, "logs") ? SIGNAL_LOGS
                                                     : SIGNAL_METRICS;
         payloads[npayloads++] = (struct payload){s, load(path)};
     }
     closedir(dir);
-    return npayloads ? 0 : -1;
+    return 0;
+}
+
+/* As clients send them, and as the reference's exporters do. */
+static int load_all(void **state)
+{
+    (void)state;
+    return load_folder(PAYLOADS) < 0 || load_folder(ORDERED) < 0 || !npayloads ? -1 : 0;
 }
 
 static int free_all(void **state)
