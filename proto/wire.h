@@ -34,17 +34,19 @@ static inline int wire_next(struct wire_reader *r, struct wire_field *ret)
     const uint8_t *const p = r->p;
     const size_t left = (size_t)(r->end - p);
     size_t size = 0, head = 2; /* head: tag and length */
-    if (left < 3 || p[0] < 8 || p[0] >= 0x80)
+    if (left < 2 || p[0] < 8 || p[0] >= 0x80)
         return wire_next_any(r, ret);
     ret->type = (enum wire_type)(p[0] & 7);
     if (ret->type == WIRE_LEN) {
         size_t len = p[1];
         if (len >= 0x80) {
+            if (left < 3 || p[2] >= 0x80)
+                return wire_next_any(r, ret);
             len = (len & 0x7f) | (size_t)p[2] << 7;
             head = 3;
         }
         ret->bytes = bytes_of(p + head, len);
-        size = head == 2 || p[2] < 0x80 ? head + len : 0;
+        size = head + len;
     } else if (ret->type == WIRE_I64 && left >= 9) {
         memcpy(&ret->value, p + 1, sizeof(ret->value));
         ret->value = le64toh(ret->value);
