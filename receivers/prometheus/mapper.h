@@ -4,41 +4,8 @@
 
 #include "agent/base/arena.h"
 #include "receivers/prometheus/mapping.h"
+#include "receivers/prometheus/point.h"
 #include "receivers/prometheus/table.h"
-
-/* A bucket or a quantile. */
-struct part {
-    struct part *next;
-    double bound, value;
-    uint32_t index; /* in the request; PART_UNWRITTEN = not in it */
-    bool stale;
-};
-#define PART_UNWRITTEN UINT32_MAX
-
-/* An Exemplar message. */
-struct kept_exemplar {
-    struct kept_exemplar *next;
-    struct bytes message;
-};
-
-/* A point in the making. */
-struct point {
-    struct prom_node node; /* by family and attributes */
-    struct point *next;    /* of the family, in the order of the page */
-    struct family *family;
-    struct bytes attributes; /* as fields of the point; what tells it from others of its family */
-    int64_t time_ms;
-    double created; /* seconds since 1970; 0 = unknown */
-    double value;   /* of numbers; the count of histograms and summaries */
-    double sum;
-    struct part *parts; /* newest first */
-    struct kept_exemplar *exemplars, **exemplars_end;
-    uint32_t nparts;
-    uint32_t at, len; /* of the message in the request, while that is recorded; 0 = not in it */
-    bool has_value, has_sum, stale;
-};
-
-enum point_kind { KIND_GAUGE, KIND_SUM, KIND_HISTOGRAM, KIND_SUMMARY };
 
 /* A metric. */
 struct family {
@@ -73,14 +40,6 @@ struct resource {
     struct attribute *attributes, **attributes_end;
     struct scope *scopes, **scopes_end;
     struct scope *own_scope; /* NULL = no sample was in it yet */
-};
-
-/* What a sample's value is of its point. */
-enum role { ROLE_NONE, ROLE_VALUE, ROLE_SUM, ROLE_PART, ROLE_START };
-struct place {
-    struct point *point;
-    struct part *part;
-    enum role role;
 };
 
 struct prom_mapper {

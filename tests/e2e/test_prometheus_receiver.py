@@ -289,6 +289,32 @@ def test_series_that_come_and_go(start, target):
     assert sorted(by_line[2]) == sorted(by_line[0]) and sorted(by_line[3]) == sorted(by_line[0])
 
 
+def test_pages_like_the_one_before(start, target):
+    """Values, times, buckets and counts are those of each page, also where a page is like the one before, and where it is again after another one."""
+    def page(n, more=""):
+        seen = max(0, n - 4)    # its first observation is in the sixth page
+        return (f'# TYPE a counter\na{{x="1"}} {n}\na{{x="2"}} {n / 4}\n{more}# HELP h text\n# TYPE h histogram\nh_bucket{{le="1"}} {n}\nh_bucket{{le="+Inf"}} {2 * n + 1}\n'
+                f'h_sum {n / 2}\nh_count {2 * n + 1}\n# TYPE q summary\nq{{quantile="0.5"}} {seen}\nq_sum {seen}\nq_count {seen}\n')
+    pages = [page(n, "b 7\n" if n == 7 else "") for n in range(10)]
+    p = start(config(job("j", target(*pages).address), "    scrape_on_shutdown: false", scrape="3s"))
+    wait_until(lambda: len(values(p, "up")) >= len(pages), 120)
+    assert p.stop() == 0
+    assert set(values(p, "up")) == {1}
+    own = [(a["attributes"].get("x"), a) for _, a in of(p, "a")]
+    for n in range(len(pages)):
+        assert [a["asDouble"] for x, a in own if x == "1"][n] == n and [a["asDouble"] for x, a in own if x == "2"][n] == n / 4
+        (_, h), (_, q), (_, up) = of(p, "h")[n], of(p, "q")[n], of(p, "up")[n]
+        assert h["bucketCounts"] == [str(n), str(n + 1)] and h["explicitBounds"] == [1] and h["count"] == str(2 * n + 1) and h["sum"] == n / 2, n
+        assert int(q.get("count", 0)) == q.get("sum", 0) == q["quantileValues"][0].get("value", 0) == max(0, n - 4), n
+        assert h["timeUnixNano"] == q["timeUnixNano"] == up["timeUnixNano"] == own[2 * n][1]["timeUnixNano"], n
+    times = [int(up["timeUnixNano"]) for _, up in of(p, "up")]
+    assert times == sorted(set(times))
+    assert values(p, "b") == [7, None]
+    n = len(pages) - 1
+    assert values(p, "scrape_samples_scraped")[:n] == [9] * 7 + [10] + [9] * (n - 8)
+    assert values(p, "scrape_series_added")[:n] == [9] + [0] * 6 + [1] + [0] * (n - 8)
+
+
 # ---------------------------------------------------------------- start, stop, discovery
 def test_last_scrape_at_the_stop(start, target):
     """A run that is shorter than the interval: the last values are seen all the same, also of many targets and beside one that hangs."""
