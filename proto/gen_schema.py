@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""gen_schema.py DESCRIPTOR_SET OUT.c: writes the tables of proto/schema.h and proto/schema_tables.h.
+"""gen_schema.py DESCRIPTOR_SET OUT.c PBC.c: writes the tables of proto/schema.h and proto/schema_tables.h, and that of proto/schema_pbc.h.
 
 DESCRIPTOR_SET is what `protoc --descriptor_set_out` wrote, a google.protobuf.FileDescriptorSet. It is read by hand here, so
 that nothing but Python itself is needed to build. Field order is declaration order, which is the order of JSON output.
@@ -177,8 +177,7 @@ def write_messages(messages, out):
     for name, m in messages.items():
         always = sum(1 << i for i, f in enumerate(fields[name]) if f.kind == "MESSAGE" and not f.repeated and f.oneof < 0)
         places = ", ".join(f"[{f.number}] = {i + 1}" for i, f in enumerate(fields[name]))
-        out.append(f'    {{"{name}", {len(fields[name])}, {len(m.get(8, []))}, F_{ident(name)}, {{{places}}}, {always},')
-        out.append(f"     &{descriptor_symbol(name)}}},")
+        out.append(f'    {{"{name}", {len(fields[name])}, {len(m.get(8, []))}, {int(name in CONTAINERS)}, F_{ident(name)}, {{{places}}}, {always}}},')
     out.append("};")
     out.append(f"const size_t schema_nmessages = {len(messages)};")
     out.append("const struct check_cell check_cells[][CHECK_FIELDS] = {")
@@ -220,11 +219,21 @@ def write_signals(what, out):
     out.append("};")
 
 
+def write_descriptors(messages, path):
+    out = ["/* Made by gen_schema.py. */", '#include "proto/schema_pbc.h"', '#include "proto/schema_tables.h"', ""]
+    out += [f"extern const ProtobufCMessageDescriptor {descriptor_symbol(name)};" for name in messages]
+    out.append("static const ProtobufCMessageDescriptor *const descriptors[] = {")
+    out += [f"    &{descriptor_symbol(name)}," for name in messages]
+    out += ["};", "", "const ProtobufCMessageDescriptor *schema_descriptor(const struct schema_message *m)", "{",
+            "    return descriptors[schema_index(m)];", "}"]
+    with open(path, "w") as f:
+        f.write("\n".join(out) + "\n")
+
+
 def main():
     with open(sys.argv[1], "rb") as f:
         messages, enums = collect(f.read())
     out = ['/* Made by gen_schema.py. */', '#include "proto/schema_tables.h"', ""]
-    out += [f"extern const ProtobufCMessageDescriptor {descriptor_symbol(name)};" for name in messages]
     out += ["#pragma GCC diagnostic ignored \"-Woverride-init\"",
             "#ifdef __clang__", "#pragma GCC diagnostic ignored \"-Winitializer-overrides\"", "#endif", ""]
     write_enums(enums, out)
@@ -234,6 +243,7 @@ def main():
     write_signals("Response", out)
     with open(sys.argv[2], "w") as f:
         f.write("\n".join(out) + "\n")
+    write_descriptors(messages, sys.argv[3])
 
 
 main()

@@ -11,7 +11,6 @@
 #include "proto/json.h"
 #include "proto/json_number.h"
 #include "proto/json_scan.h"
-#include "proto/otlp/common.pb-c.h"
 
 struct reader {
     struct json_scan scan;
@@ -314,20 +313,13 @@ static int read_members(struct reader *r, const struct schema_message *m)
     return e;
 }
 
-/* A list or a map in a value, which may nest. */
-static bool is_container(const struct schema_message *m)
-{
-    return m->descriptor == &opentelemetry__proto__common__v1__array_value__descriptor ||
-           m->descriptor == &opentelemetry__proto__common__v1__key_value_list__descriptor;
-}
-
 static int read_message(struct reader *r, const struct schema_message *m)
 {
     if (json_scan_peek(&r->scan) == 'n')
         return json_scan_word(&r->scan, "null");
     if (json_scan_peek(&r->scan) != '{')
         return json_scan_unexpected(&r->scan, "an object");
-    bool container = is_container(m);
+    bool container = m->container;
     if (container && r->depth == OTLP_MAX_DEPTH)
         return json_scan_fail(&r->scan, r->scan.p, "values nested deeper than %d levels",
                               OTLP_MAX_DEPTH);

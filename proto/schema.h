@@ -5,8 +5,6 @@
 #ifndef MOTEL_PROTO_SCHEMA_H
 #define MOTEL_PROTO_SCHEMA_H
 
-#include <protobuf-c/protobuf-c.h>
-
 #include "proto/batch.h"
 #include "proto/wire.h"
 
@@ -48,12 +46,10 @@ struct schema_field {
 struct schema_message {
     const char *name; /* "opentelemetry.proto.trace.v1.Span" */
     uint8_t nfields, noneofs;
+    bool container; /* a list or a map in a value, which may nest */
     const struct schema_field *fields; /* in declaration order, which is JSON order */
     uint8_t by_number[64];             /* field number -> index + 1, 0 = unknown */
     uint32_t json_always;              /* bits of the fields that JSON has in any case */
-    /* For protobuf_c_message_unpack() and the structs of proto/otlp/X.pb-c.h. There `string` fields are ProtobufCBinaryData
-     * like `bytes`: protobuf-c's char pointers would cut a string at a NUL. */
-    const ProtobufCMessageDescriptor *descriptor;
 };
 
 static inline const struct schema_field *schema_field(const struct schema_message *m, uint32_t number)

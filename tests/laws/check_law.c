@@ -1,6 +1,7 @@
 #include <errno.h>
 
 #include "proto/check.h"
+#include "proto/schema_pbc.h"
 #include "tests/laws/laws.h"
 
 _Noreturn void law_broken(const char *what, const char *file, int line)
@@ -56,7 +57,8 @@ static bool has_merges(const struct schema_message *m, struct bytes msg)
 
 static struct buf *repacked(const struct schema_message *m, struct bytes wire)
 {
-    ProtobufCMessage *u = protobuf_c_message_unpack(m->descriptor, NULL, wire.len, wire.data);
+    ProtobufCMessage *u =
+        protobuf_c_message_unpack(schema_descriptor(m), NULL, wire.len, wire.data);
     if (!u)
         return NULL;
     struct buf *b = buf_new(0);

@@ -1,5 +1,6 @@
 #include "proto/check.h"
 #include "proto/rewrite.h"
+#include "proto/schema_pbc.h"
 #include "tests/laws/laws.h"
 
 enum { HEAD_RESOURCE = 1, HEAD_SCOPE, RECORD };
@@ -80,7 +81,7 @@ static const char attribute[] = "\x0a\x01k\x12\x03\x0a\x01v"; /* k = "v" */
 static enum edit edit_wire(const struct edits *e, int what, struct bytes in, struct buf *out)
 {
     const struct schema_message *m = message_of(e->signal, what);
-    ProtobufCMessage *u = protobuf_c_message_unpack(m->descriptor, NULL, in.len, in.data);
+    ProtobufCMessage *u = protobuf_c_message_unpack(schema_descriptor(m), NULL, in.len, in.data);
     LAW("a callback is shown a message", u);
     enum edit edit = choose(e, what, u);
     if (edit == EDIT_REPLACE) {
@@ -131,7 +132,7 @@ static void append_attribute(ProtobufCMessage *m, uint32_t number)
     const struct schema_message *kv = schema_find("opentelemetry.proto.common.v1.KeyValue");
     ProtobufCMessage **p = realloc(*attrs.p, (*attrs.n + 1) * sizeof(*p));
     LAW("memory", p);
-    p[(*attrs.n)++] = protobuf_c_message_unpack(kv->descriptor, NULL, sizeof(attribute) - 1,
+    p[(*attrs.n)++] = protobuf_c_message_unpack(schema_descriptor(kv), NULL, sizeof(attribute) - 1,
                                                 (const uint8_t *)attribute);
     *attrs.p = p;
 }
@@ -147,7 +148,7 @@ static ProtobufCMessage **head_of(ProtobufCMessage *entry)
 static bool edit_object_head(const struct edits *e, int what, ProtobufCMessage *entry)
 {
     ProtobufCMessage **head = head_of(entry);
-    const ProtobufCMessageDescriptor *d = message_of(e->signal, what)->descriptor;
+    const ProtobufCMessageDescriptor *d = schema_descriptor(message_of(e->signal, what));
     ProtobufCMessage *m = *head ? *head : protobuf_c_message_unpack(d, NULL, 0, NULL);
     enum edit edit = choose(e, what, m);
     if (edit == EDIT_REPLACE) {
@@ -189,7 +190,7 @@ static ProtobufCMessage *decoded(enum signal s, const struct batch *b)
 {
     _cleanup_buf_ struct buf *all = batch_flatten(b);
     ProtobufCMessage *m =
-        protobuf_c_message_unpack(schema_request(s)->descriptor, NULL, all->len, all->data);
+        protobuf_c_message_unpack(schema_descriptor(schema_request(s)), NULL, all->len, all->data);
     LAW("protobuf-c decodes a batch", m);
     return m;
 }

@@ -10,6 +10,7 @@
 #include "proto/otlp/logs_service.pb-c.h"
 #include "proto/otlp/metrics_service.pb-c.h"
 #include "proto/otlp/trace_service.pb-c.h"
+#include "proto/schema_pbc.h"
 
 #define FOLDER TEST_DATA "/golden/console/"
 
@@ -207,7 +208,7 @@ static void note_request(struct notes *n, const char *name)
     struct buf *out = buf_new(0);
     struct batch *b = NULL;
     ProtobufCMessage *m =
-        protobuf_c_message_unpack(schema_request(s)->descriptor, NULL, wire->len, wire->data);
+        protobuf_c_message_unpack(schema_descriptor(schema_request(s)), NULL, wire->len, wire->data);
     assert_non_null(m);
     if (s == SIGNAL_TRACES)
         reduce_spans((void *)m);

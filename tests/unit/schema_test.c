@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "proto/schema.h"
+#include "proto/schema_pbc.h"
 
 static void test_declaration_order(void **state)
 {
@@ -65,11 +65,11 @@ static void test_descriptors(void **state)
 {
     (void)state;
     const struct schema_message *m = schema_find("opentelemetry.proto.logs.v1.LogRecord");
-    assert_string_equal(m->descriptor->name, m->name);
-    assert_int_equal(m->descriptor->n_fields, m->nfields);
+    assert_string_equal(schema_descriptor(m)->name, m->name);
+    assert_int_equal(schema_descriptor(m)->n_fields, m->nfields);
     for (unsigned i = 0; i < m->nfields; i++)
-        assert_non_null(protobuf_c_message_descriptor_get_field(m->descriptor, m->fields[i].number));
-    const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(m->descriptor, "severity_text");
+        assert_non_null(protobuf_c_message_descriptor_get_field(schema_descriptor(m), m->fields[i].number));
+    const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(schema_descriptor(m), "severity_text");
     assert_int_equal(f->type, PROTOBUF_C_TYPE_BYTES);
 }
 
@@ -80,7 +80,7 @@ static void test_nul_in_text(void **state)
     const struct schema_message *m = schema_find("opentelemetry.proto.trace.v1.Span");
     static const uint8_t wire[] = {0x2a, 3, 'a', 0, 'b'};
     uint8_t again[16];
-    ProtobufCMessage *u = protobuf_c_message_unpack(m->descriptor, NULL, sizeof(wire), wire);
+    ProtobufCMessage *u = protobuf_c_message_unpack(schema_descriptor(m), NULL, sizeof(wire), wire);
     assert_int_equal(protobuf_c_message_pack(u, again), sizeof(wire));
     assert_memory_equal(again, wire, sizeof(wire));
     protobuf_c_message_free_unpacked(u, NULL);
