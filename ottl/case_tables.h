@@ -6,9 +6,9 @@
 
 /* Every `step`-th character of a range is moved by `delta`. */
 struct case_range {
-    uint32_t from, to;
-    int32_t delta;
-    uint32_t step;
+    uint64_t from : 20, to : 20;
+    int64_t delta : 20;
+    uint64_t step : 2;
 };
 /* clang-format off */
 static const struct case_range to_lower[] = {

@@ -39,11 +39,11 @@ static struct {
     struct log_output outputs[MAX_OUTPUTS];
     int noutputs;
     char *resource, *initial_fields;
-    struct sample_slot slots[SAMPLE_SLOTS];
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER,
            .level = LOG_INFO,
            .outputs = {{.fd = STDERR_FILENO}},
            .noutputs = 1};
+static struct sample_slot sample_slots[SAMPLE_SLOTS]; /* under state.lock */
 
 bool log_enabled(enum log_level level)
 {
@@ -203,7 +203,7 @@ static bool sampled_out(enum log_level level, struct bytes msg)
     if (!state.sampling)
         return false;
     uint32_t h = hash_message(level, msg);
-    struct sample_slot *s = &state.slots[h % SAMPLE_SLOTS];
+    struct sample_slot *s = &sample_slots[h % SAMPLE_SLOTS];
     uint64_t now = clock_now_ns();
     if (s->hash != h || now >= s->reset_ns)
         *s = (struct sample_slot){.reset_ns = now + state.tick_ns, .hash = h};

@@ -39,8 +39,8 @@ static const struct cfg_field *field_of(const struct cfg_field *fields, const ch
         const struct cfg_field *found = is_embedded(f) ? field_of(f->fields, key) : NULL;
         if (found)
             return found;
-        if (!is_embedded(f) &&
-            (strcmp(f->key, key) == 0 || (f->alias && strcmp(f->alias, key) == 0)))
+        if (!is_embedded(f) && (strcmp(f->key, key) == 0 ||
+                                (bind_more(f)->alias && strcmp(bind_more(f)->alias, key) == 0)))
             return f;
     }
     return NULL;
@@ -150,19 +150,20 @@ static int bind_struct(struct binding *x, const struct cfg_field *f, const struc
 {
     int r = 0;
     const char *text = NULL;
-    if (f->text_at && v && v->type == CFG_STRING) {
+    if (bind_more(f)->text_at && v && v->type == CFG_STRING) {
         text = v->text;
         v = NULL;
     }
     if (v && v->type != CFG_MAP && v->type != CFG_NULL) {
-        r = bind_mismatch(x, f, v, f->text_at ? "a map or a string" : bind_expected(BIND_STRUCT));
+        r = bind_mismatch(x, f, v,
+                          bind_more(f)->text_at ? "a map or a string" : bind_expected(BIND_STRUCT));
         v = NULL;
     }
     if (v && v->type == CFG_MAP)
         check_keys(x, f->fields, v, false);
     bind_fields(x, f->fields, v, def, ret);
-    if (f->text_at)
-        *(const char **)((char *)ret + f->text_at - 1) = text;
+    if (bind_more(f)->text_at)
+        *(const char **)((char *)ret + bind_more(f)->text_at - 1) = text;
     return r;
 }
 
@@ -358,17 +359,17 @@ static const struct cfg_value *given(struct binding *x, const struct cfg_field *
                                      const struct cfg_value *map)
 {
     const struct cfg_value *v = cfg_get(map, f->key),
-                           *old = f->alias ? cfg_get(map, f->alias) : NULL;
+                           *old = bind_more(f)->alias ? cfg_get(map, bind_more(f)->alias) : NULL;
     if (!old)
         return v;
     if (v) {
-        bind_fail(x, old->pos, "given twice, as \"%s\" and as \"%s\"", f->key, f->alias);
+        bind_fail(x, old->pos, "given twice, as \"%s\" and as \"%s\"", f->key, bind_more(f)->alias);
         return v;
     }
     char text[700];
     snprintf(text, sizeof(text), "%s:%d:%d: %s: \"%s\" is an older name, use \"%s\"",
              old->pos.file ? old->pos.file : "", old->pos.line, old->pos.column, x->path.text,
-             f->alias, f->key);
+             bind_more(f)->alias, f->key);
     if (x->b->warn)
         x->b->warn(x->b->ctx, text);
     return old;
@@ -395,8 +396,8 @@ static void bind_field(struct binding *x, const struct cfg_field *f, const struc
 {
     const struct cfg_value *v = given(x, f, map);
     size_t mark = cfg_path_push(&x->path, f->key);
-    if (f->presence_at)
-        *(enum cfg_presence *)((char *)base + f->presence_at - 1) = presence_of(v);
+    if (bind_more(f)->presence_at)
+        *(enum cfg_presence *)((char *)base + bind_more(f)->presence_at - 1) = presence_of(v);
     if (bind_one(x, f, v, cfg_get(defs, f->key), (char *)base + f->offset) == 0)
         check_required(x, f, v, map);
     cfg_path_pop(&x->path, mark);

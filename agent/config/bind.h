@@ -7,7 +7,6 @@
  *       {.key = "timeout", .kind = BIND_DURATION, CFG_AT(struct batch_config, timeout_ns), .def = "200ms", .help = "…"},
  *       {.key = "metadata_keys", .kind = BIND_LIST, CFG_AT(struct batch_config, metadata_keys), .elem = &cfg_elem_string},
  *       {0}};
- *
  * All memory is of the arena that is passed in; a bound struct has no destructor of its own and lives as long as it.
  */
 #ifndef MOTEL_CONFIG_BIND_H
@@ -36,8 +35,7 @@ enum bind_kind {
     BIND_BLOCK,     /* struct pointer, NULL = absent; takes `enabled`; null and {} = present with defaults (but see null_absent) */
     BIND_LIST,      /* struct cfg_list of `elem`; for string elements a plain string is split at commas */
     BIND_MAP,       /* struct cfg_map of `elem`, in file order */
-    BIND_REFUSED,   /* a key that is known but not served: `help` is the reason; an error when given (a block with
-                       enabled: false, null, or the value named in `def` passes) */
+    BIND_REFUSED,   /* known but not served, `help` says why: an error when given (enabled: false, null and the value in `def` pass) */
 };
 
 /* How a key was given; kept where a field names `presence_at`. */
@@ -59,32 +57,37 @@ struct cfg_map {
     size_t n;
 };
 
+struct cfg_more { /* what few of the 700 fields have */
+    const char *unit;   /* "spans", "bytes" … for the docs */
+    const char *alias;  /* an older spelling, taken with a warning */
+    double min, max;    /* INT, DOUBLE, DURATION (ns), SIZE_MIB: both 0 = not limited */
+    size_t text_at;     /* STRUCT: offset + 1 of a const char *, NULL otherwise: a string in place of the map is kept there; 0 = no */
+    size_t presence_at; /* offset + 1 of an enum cfg_presence; 0 = none */
+};
+
 struct cfg_field {
-    const char *key; /* NULL ends a table; "" embeds the fields of a shared table at this level (BIND_STRUCT) */
-    enum bind_kind kind;
-    size_t offset;
-    const char *def;          /* default as YAML text; NULL = zero, "", none. For STRUCT and BLOCK: a map of other defaults
-                                 for its fields; a BLOCK with a default is present unless switched off */
+    const char *key;          /* NULL ends a table; "" embeds the fields of a shared table at this level (BIND_STRUCT) */
+    const char *def;          /* default as YAML text; NULL = zero, "", none. STRUCT, BLOCK: a map; such a BLOCK is present unless switched off */
     const char *help;         /* one sentence for the docs */
-    const char *unit;         /* "spans", "bytes" … for the docs */
-    const char *const *values; /* ENUM: names, NULL ended; aliases of one value are written "gzip|default" */
-    const struct cfg_field *fields; /* STRUCT, BLOCK */
-    size_t size;              /* STRUCT, BLOCK: size of the struct */
-    const struct cfg_field *elem;   /* LIST, MAP: describes one element; its key and offset are not used */
-    double min, max;          /* INT, DOUBLE, DURATION (ns), SIZE_MIB: both 0 = not limited */
-    bool nullable;            /* STRING: NULL when absent or null, instead of "" */
-    bool required;            /* must be given and not be empty */
-    bool null_absent;         /* BLOCK: a null value means absent (the reference's optional blocks without defaults: tls, auth, cors) */
-    bool any_scalar;          /* STRING, OPAQUE: numbers and bools are taken as well, as they are written */
-    bool pairs;               /* MAP: a list of {name: …, value: …} is taken too (headers) */
-    const char *alias;        /* an older spelling, taken with a warning */
-    size_t text_at;           /* STRUCT: offset + 1 in the struct of a const char *, NULL otherwise: a string may stand in place of the map and
-                                 is kept there, the other fields having their defaults; 0 = no */
-    size_t presence_at;       /* offset + 1 of an enum cfg_presence; 0 = none */
-    int (*parse)(const char *text, void *ret, struct err *reterr); /* STRING elements with a syntax of their own: checks only */
+    union {                   /* which one: by kind */
+        const char *const *values;      /* ENUM: names, NULL ended; aliases of one value are written "gzip|default" */
+        const struct cfg_field *fields; /* STRUCT, BLOCK */
+        const struct cfg_field *elem;   /* LIST, MAP: describes one element; its key and offset are not used */
+        int (*parse)(const char *text, void *ret, struct err *reterr); /* STRING elements with a syntax of their own: checks only */
+    };
+    const struct cfg_more *more; /* CFG_MORE(.unit = "bytes", .min = 1, …); NULL = nothing of it */
+    uint16_t offset;
+    uint16_t size;            /* STRUCT, BLOCK: size of the struct */
+    enum bind_kind kind : 8;
+    bool nullable : 1;        /* STRING: NULL when absent or null, instead of "" */
+    bool required : 1;        /* must be given and not be empty */
+    bool null_absent : 1;     /* BLOCK: a null value means absent (the reference's optional blocks without defaults: tls, auth, cors) */
+    bool any_scalar : 1;      /* STRING, OPAQUE: numbers and bools are taken as well, as they are written */
+    bool pairs : 1;           /* MAP: a list of {name: …, value: …} is taken too (headers) */
 };
 #define CFG_AT(type, member) .offset = offsetof(type, member)
 #define CFG_NESTED(type) .size = sizeof(type)
+#define CFG_MORE(...) .more = &(const struct cfg_more){__VA_ARGS__}
 #define CFG_TEXT(type, member) .text_at = offsetof(type, member) + 1
 #define CFG_PRESENCE(type, member) .presence_at = offsetof(type, member) + 1
 
@@ -106,7 +109,7 @@ void cfg_print(FILE *f, const struct cfg_field *fields, const void *bound, int i
 /* Prints the fields as a Markdown table: key, type, default, help. */
 void cfg_print_docs(FILE *f, const struct cfg_field *fields);
 
-/* Go's time.ParseDuration: 0 or -EINVAL; ret in nanoseconds. */
+/* Go's time.ParseDuration, in ns: 0 or -EINVAL. */
 static inline int cfg_parse_duration(const char *text, int64_t *ret_ns) { return duration_parse(text, ret_ns); }
 /* Go's Duration.String ("1h30m0s", "200ms", "0s"); at most 32 bytes with the NUL. */
 static inline void cfg_format_duration(int64_t ns, char ret[32]) { duration_text(ns, ret); }

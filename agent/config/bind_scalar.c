@@ -5,6 +5,8 @@
 
 #include "agent/config/kinds.h"
 
+const struct cfg_more bind_no_more = {0};
+
 static const struct kind {
     const char *name, *expected;
     size_t size;
@@ -69,9 +71,10 @@ static bool takes_secret(const struct cfg_field *f)
 {
     if (f->kind == BIND_OPAQUE)
         return true;
-    if (f->elem && takes_secret(f->elem))
+    const struct cfg_field *elem = bind_elem(f);
+    if (elem && takes_secret(elem))
         return true;
-    for (const struct cfg_field *sub = f->fields; sub && sub->key; sub++)
+    for (const struct cfg_field *sub = bind_nested(f); sub && sub->key; sub++)
         if (takes_secret(sub))
             return true;
     return false;
@@ -104,17 +107,18 @@ const char *bind_text(const struct cfg_value *v)
 static int check_range(struct binding *x, const struct cfg_field *f, const struct cfg_value *v,
                        double number)
 {
-    if ((f->min == 0 && f->max == 0) || (number >= f->min && number <= f->max))
+    const struct cfg_more *more = bind_more(f);
+    if ((more->min == 0 && more->max == 0) || (number >= more->min && number <= more->max))
         return 0;
     char want[120], low[32], high[32];
     if (f->kind == BIND_DURATION) {
-        cfg_format_duration((int64_t)f->min, low);
-        cfg_format_duration(f->max >= 9.2e18 ? INT64_MAX : (int64_t)f->max, high);
+        cfg_format_duration((int64_t)more->min, low);
+        cfg_format_duration(more->max >= 9.2e18 ? INT64_MAX : (int64_t)more->max, high);
     } else {
-        snprintf(low, sizeof(low), "%.15g", f->min);
-        snprintf(high, sizeof(high), "%.15g", f->max);
+        snprintf(low, sizeof(low), "%.15g", more->min);
+        snprintf(high, sizeof(high), "%.15g", more->max);
     }
-    bool open = f->max >= 9.2e18 || isinf(f->max);
+    bool open = more->max >= 9.2e18 || isinf(more->max);
     if (open)
         snprintf(want, sizeof(want), "%s or more", low);
     else

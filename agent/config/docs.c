@@ -16,7 +16,7 @@ static void print_cell(FILE *f, const char *text)
 
 static void print_type(FILE *f, const struct cfg_field *field)
 {
-    if ((field->kind == BIND_LIST || field->kind == BIND_MAP) && field->elem) {
+    if (bind_elem(field)) {
         fputs(field->kind == BIND_LIST ? "list of " : "map of ", f);
         print_type(f, field->elem);
     } else if (field->kind == BIND_ENUM) {
@@ -27,7 +27,7 @@ static void print_type(FILE *f, const struct cfg_field *field)
         fputs(bind_kind_name(field->kind), f);
         if (field->kind == BIND_BLOCK)
             fputs(" (optional)", f);
-        if (field->text_at)
+        if (bind_more(field)->text_at)
             fputs(" or string", f);
     }
 }
@@ -44,24 +44,25 @@ static void print_bound(FILE *f, const struct cfg_field *field, double bound)
 
 static void print_help(FILE *f, const struct cfg_field *field)
 {
+    const struct cfg_more *more = bind_more(field);
     if (field->required)
         fputs("Required. ", f);
     if (field->kind == BIND_REFUSED)
         fputs("Not supported: ", f);
     print_cell(f, field->help ? field->help : "");
-    if (field->unit)
-        fprintf(f, " Unit: %s.", field->unit);
-    if (field->min != 0 || field->max != 0) {
+    if (more->unit)
+        fprintf(f, " Unit: %s.", more->unit);
+    if (more->min != 0 || more->max != 0) {
         fputs(" At least ", f);
-        print_bound(f, field, field->min);
-        if (field->max < 9.2e18) {
+        print_bound(f, field, more->min);
+        if (more->max < 9.2e18) {
             fputs(", at most ", f);
-            print_bound(f, field, field->max);
+            print_bound(f, field, more->max);
         }
         fputc('.', f);
     }
-    if (field->alias)
-        fprintf(f, " Older name: `%s`.", field->alias);
+    if (more->alias)
+        fprintf(f, " Older name: `%s`.", more->alias);
 }
 
 static void print_row(FILE *f, const struct cfg_field *field, const char *path)
@@ -84,11 +85,11 @@ static void print_rows(FILE *f, const struct cfg_field *fields, struct cfg_path 
 /* The rows of what is nested in a field: its own fields, or those of its elements. */
 static void print_nested(FILE *f, const struct cfg_field *field, struct cfg_path *path)
 {
-    bool many = (field->kind == BIND_LIST || field->kind == BIND_MAP) && field->elem;
-    if (many && (field->elem->kind == BIND_STRUCT || field->elem->kind == BIND_BLOCK)) {
+    const struct cfg_field *elem = bind_elem(field);
+    if (elem && bind_nested(elem)) {
         size_t mark = path->len;
         cfg_path_push(path, field->kind == BIND_LIST ? "[]" : "*");
-        print_rows(f, field->elem->fields, path);
+        print_rows(f, elem->fields, path);
         cfg_path_pop(path, mark);
     } else if (field->kind == BIND_STRUCT || field->kind == BIND_BLOCK) {
         print_rows(f, field->fields, path);

@@ -12,6 +12,22 @@ struct binding {
     bool off;             /* inside a block that is switched off: what must be given need not be */
 };
 
+/* Of a list or map: what an element is; NULL of other fields. */
+static inline const struct cfg_field *bind_elem(const struct cfg_field *f)
+{
+    return f->kind == BIND_LIST || f->kind == BIND_MAP ? f->elem : NULL;
+}
+/* Of a struct or block: its fields; NULL of other fields. */
+static inline const struct cfg_field *bind_nested(const struct cfg_field *f)
+{
+    return f->kind == BIND_STRUCT || f->kind == BIND_BLOCK ? f->fields : NULL;
+}
+extern const struct cfg_more bind_no_more;
+static inline const struct cfg_more *bind_more(const struct cfg_field *f)
+{
+    return f->more ? f->more : &bind_no_more;
+}
+
 /* Adds a mistake about the value at x->path. Returns -EINVAL. */
 int bind_fail(struct binding *x, struct cfg_pos pos, const char *fmt, ...) _printf_(3, 4);
 /* "expected WANT, got int 5"; the value of secrets, opaque fields and what has such fields in it is left out. Returns -EINVAL. */

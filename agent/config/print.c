@@ -237,8 +237,9 @@ static void print_map(FILE *f, const struct cfg_field *elem, const struct cfg_ma
 /* Whether a field makes a difference between its default and a key that is left out, and was. */
 static bool is_left_out(const struct cfg_field *field, const void *bound)
 {
-    return field->presence_at &&
-           *(const enum cfg_presence *)((const char *)bound + field->presence_at - 1) == CFG_ABSENT;
+    return bind_more(field)->presence_at &&
+           *(const enum cfg_presence *)((const char *)bound + bind_more(field)->presence_at - 1) ==
+               CFG_ABSENT;
 }
 
 /* Whether a field is written at all: nothing that is absent is, but a block that is off though it
@@ -280,8 +281,9 @@ static void print_one(FILE *f, const struct cfg_field *field, const void *p, int
 {
     const void *pointer =
         field->kind == BIND_BLOCK || field->kind == BIND_ANY ? *(const void *const *)p : p;
-    const char *text =
-        field->text_at ? *(const char *const *)((const char *)p + field->text_at - 1) : NULL;
+    const char *text = bind_more(field)->text_at
+                           ? *(const char *const *)((const char *)p + bind_more(field)->text_at - 1)
+                           : NULL;
     if (text) {
         fputc(' ', f);
         print_string(f, text);

@@ -35,7 +35,7 @@ static const struct cfg_field batch_fields[] = {
      CFG_AT(struct queue_batch, sizer),
      .def = "items",
      .values = sizers,
-     CFG_PRESENCE(struct queue_batch, sizer_given),
+     CFG_MORE(CFG_PRESENCE(struct queue_batch, sizer_given)),
      .help = "What the sizes count: items (records) or bytes. Where the queue's own `sizer` is "
              "given it is followed."},
     {.key = "partition",
@@ -61,7 +61,7 @@ const struct cfg_field queue_fields[] = {
     {.key = "sizer",
      .kind = BIND_ENUM,
      CFG_AT(struct queue_settings, sizer),
-     CFG_PRESENCE(struct queue_settings, sizer_given),
+     CFG_MORE(CFG_PRESENCE(struct queue_settings, sizer_given)),
      .def = "requests",
      .values = sizers,
      .help = "What queue_size counts: requests, items (records) or bytes."},

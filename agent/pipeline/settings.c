@@ -16,7 +16,7 @@ static const struct cfg_field pipeline_fields[] = {
     {.key = "receivers",
      .kind = BIND_LIST,
      CFG_AT(struct pipeline_config, receivers),
-     CFG_PRESENCE(struct pipeline_config, receivers_given),
+     CFG_MORE(CFG_PRESENCE(struct pipeline_config, receivers_given)),
      .elem = &cfg_elem_id,
      .help = "Ids of the receivers, or of connectors that feed this pipeline."},
     {.key = "processors",
@@ -27,7 +27,7 @@ static const struct cfg_field pipeline_fields[] = {
     {.key = "exporters",
      .kind = BIND_LIST,
      CFG_AT(struct pipeline_config, exporters),
-     CFG_PRESENCE(struct pipeline_config, exporters_given),
+     CFG_MORE(CFG_PRESENCE(struct pipeline_config, exporters_given)),
      .elem = &cfg_elem_id,
      .help = "Ids of the exporters, or of connectors that this pipeline feeds."},
     {0}};

@@ -187,7 +187,7 @@ int store_file_make(const char *path, bool fsync, struct store_file *ret, struct
 /* Some file systems cannot promise room: there it is taken by writing. */
 static int write_zeros(int fd, size_t from, size_t to)
 {
-    static const uint8_t zeros[16384];
+    const uint8_t zeros[4096] = {0};
     while (from < to) {
         const size_t n = to - from < sizeof(zeros) ? to - from : sizeof(zeros);
         const ssize_t w = pwrite(fd, zeros, n, (off_t)from);

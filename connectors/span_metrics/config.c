@@ -110,9 +110,7 @@ static const struct cfg_field exponential_fields[] = {
      .kind = BIND_INT,
      CFG_AT(struct exponential_config, max_size),
      .def = "0",
-     .unit = "buckets",
-     .min = INT32_MIN,
-     .max = INT32_MAX,
+     CFG_MORE(.unit = "buckets", .min = INT32_MIN, .max = INT32_MAX),
      .help = "Most buckets of a data point, 2 to 16384; 0 means 160."},
     {0}};
 static const struct cfg_field histogram_fields[] = {
@@ -159,8 +157,7 @@ static const struct cfg_field exemplar_fields[] = {
      .kind = BIND_INT,
      CFG_AT(struct exemplars_config, max_per_data_point),
      .def = "5",
-     .min = INT32_MIN,
-     .max = INT32_MAX,
+     CFG_MORE(.min = INT32_MIN, .max = INT32_MAX),
      .help = "Most of them in one point."},
     {0}};
 static const struct cfg_field event_fields[] = {
@@ -204,7 +201,7 @@ const struct cfg_field span_metrics_fields[] = {
      .kind = BIND_INT,
      CFG_AT(struct span_metrics_config, resource_metrics_cache_size),
      .def = "1000",
-     .unit = "resources",
+     CFG_MORE(.unit = "resources"),
      .help = "Resources whose series are kept; the least recently used one goes."},
     {.key = "resource_metrics_key_attributes",
      .kind = BIND_LIST,
@@ -241,7 +238,7 @@ const struct cfg_field span_metrics_fields[] = {
      .kind = BIND_INT,
      CFG_AT(struct span_metrics_config, timestamp_cache_size),
      .def = "1000",
-     .unit = "series",
+     CFG_MORE(.unit = "series"),
      .help = "Delta only: series whose last export is remembered, so that the next one starts "
              "there."},
     {.key = "namespace",
@@ -271,7 +268,7 @@ const struct cfg_field span_metrics_fields[] = {
      .kind = BIND_INT,
      CFG_AT(struct span_metrics_config, cardinality_limit),
      .def = "0",
-     .unit = "series",
+     CFG_MORE(.unit = "series"),
      .help = "Most series of one metric and resource; the rest is counted in one with "
              "otel.metric.overflow. 0 means no limit."},
     {.key = "add_resource_attributes",

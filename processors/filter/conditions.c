@@ -31,7 +31,7 @@ static const struct cfg_field item_fields[] = {
 const struct cfg_field filter_item_elem = {.kind = BIND_STRUCT,
                                            .fields = item_fields,
                                            CFG_NESTED(struct filter_item),
-                                           CFG_TEXT(struct filter_item, text)};
+                                           CFG_MORE(CFG_TEXT(struct filter_item, text))};
 
 static const struct ottl_function *const tables[] = {ottl_converters, filter_functions, NULL};
 

@@ -53,7 +53,7 @@ static const struct cfg_field group_fields[] = {
 const struct cfg_field transform_group_elem = {.kind = BIND_STRUCT,
                                                .fields = group_fields,
                                                CFG_NESTED(struct group_config),
-                                               CFG_TEXT(struct group_config, text)};
+                                               CFG_MORE(CFG_TEXT(struct group_config, text))};
 
 /* ---- compiling ---- */
 

@@ -261,7 +261,7 @@ static void gym_memory_stop(struct component *c, uint64_t deadline_ns)
 
 /* ---- the table ---- */
 
-static const struct cfg_field pid_elem = {.kind = BIND_INT, .min = 1, .max = INT_MAX};
+static const struct cfg_field pid_elem = {.kind = BIND_INT, CFG_MORE(.min = 1, .max = INT_MAX)};
 static const struct cfg_field server_fields[] = {
     {.key = "name",
      .kind = BIND_STRING,
@@ -291,8 +291,7 @@ static const struct cfg_field discover_fields[] = {
      .kind = BIND_INT,
      CFG_AT(struct discover_config, root_pid),
      .def = "1",
-     .min = 1,
-     .max = INT_MAX,
+     CFG_MORE(.min = 1, .max = INT_MAX),
      .help = "The process at and below which is searched."},
     {0}};
 
@@ -301,8 +300,7 @@ static const struct cfg_field fields[] = {
      .kind = BIND_DURATION,
      CFG_AT(struct gym_memory_config, interval_ns),
      .def = "1s",
-     .min = 10e6,
-     .max = 4e18,
+     CFG_MORE(.min = 10e6, .max = 4e18),
      .help = "Time between two samples; at least 10ms."},
     {.key = "root_path",
      .kind = BIND_STRING,

@@ -25,7 +25,7 @@ static const struct cfg_field group_fields[] = {
 static const struct cfg_field group_elem = {.kind = BIND_STRUCT,
                                             .fields = group_fields,
                                             CFG_NESTED(struct group),
-                                            CFG_TEXT(struct group, text)};
+                                            CFG_MORE(CFG_TEXT(struct group, text))};
 static const struct cfg_field fields[] = {
     {.key = "groups", .kind = BIND_LIST, CFG_AT(struct top, groups), .elem = &group_elem}, {0}};
 
