@@ -41,7 +41,8 @@ static void check_fields(const char *component, const struct cfg_field *fields)
             check_default_map(component, f);
         if (nested)
             check_fields(component, f->fields);
-        if ((f->kind == BIND_LIST || f->kind == BIND_MAP) && f->elem->fields)
+        bool many = f->kind == BIND_LIST || f->kind == BIND_MAP;
+        if (many && (f->elem->kind == BIND_STRUCT || f->elem->kind == BIND_BLOCK))
             check_fields(component, f->elem->fields);
     }
 }
