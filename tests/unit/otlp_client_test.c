@@ -6,7 +6,10 @@
 
 #include <cmocka.h>
 
+#include "agent/net/codec.h"
 #include "agent/pipeline/otlp_client.h"
+#include "proto/wire_order.h"
+#include "rig.h"
 
 static void test_compression(void **state)
 {
@@ -146,12 +149,40 @@ static void test_partial_success(void **state)
     assert_int_equal(out.rejected, UINT32_MAX);
 }
 
+static struct buf *compressed(const struct batch *b, enum codec c, int level)
+{
+    struct buf *out = buf_new(0);
+    assert_int_equal(otlp_client_request_compressed(b, c, level, out), 0);
+    return out;
+}
+
+/* The default level of gzip and zlib is 4 for metrics and the codec's own for the rest. */
+static void test_default_level(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SIGNAL_COUNT; s++) {
+        _cleanup_batch_ struct batch *b = rig_all_fields((enum signal)s);
+        for (int i = 0; i < 4; i++) {
+            const enum codec c = i & 1 ? CODEC_ZLIB : CODEC_GZIP;
+            _cleanup_buf_ struct buf *usual = compressed(b, c, i & 2 ? -1 : 0);
+            _cleanup_buf_ struct buf *want = buf_new(0);
+            _cleanup_(wire_order_freep) struct wire_order *order = NULL;
+            struct bytes plain;
+            assert_int_equal(otlp_client_request(b, &order, &plain), 0);
+            assert_int_equal(codec_compress(c, s == SIGNAL_METRICS ? 4 : 0, &plain, 1, want), 0);
+            assert_int_equal(usual->len, want->len);
+            assert_memory_equal(usual->data, want->data, want->len);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_compression),   cmocka_unit_test(test_headers),
         cmocka_unit_test(test_scrub),         cmocka_unit_test(test_http_verdicts),
         cmocka_unit_test(test_grpc_verdicts), cmocka_unit_test(test_partial_success),
+        cmocka_unit_test(test_default_level),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
