@@ -112,6 +112,28 @@ def test_what_does_not_start_fails(tmp_path):
     assert done.returncode == 1 and "ended with 1" in results(tmp_path)["runs"][0]["error"], done.stdout + done.stderr
 
 
+def test_a_wrong_command_is_told(tmp_path):
+    """Each mistake is one line (after the usage, where argparse writes it), and nothing is measured."""
+    (tmp_path / "words.json").write_text("words", encoding="ascii")
+    (tmp_path / "list.json").write_text("[]", encoding="ascii")
+    for arguments, words in ((("--only", "S1,S9"), "no group or run S9;"), (("--peers", "motle"), "--peers: no agent motle"),
+                             (("--again", "motle"), "--again: no agent motle"), (("--scale", "0"), "'0' is not a number above 0"),
+                             (("--rounds", "0"), "'0' is not a whole number"), (("--out", str(tmp_path)), "Is a directory"),
+                             (("--out", str(tmp_path / "no" / "x.json")), "No such file or directory"),
+                             (("--out", str(tmp_path / "words.json")), "not a file of results"),
+                             (("--out", str(tmp_path / "list.json")), "not a file of results"),
+                             (("--peers", "rotel"), "nothing to measure")):
+        done = run(tmp_path, "size", *arguments)
+        assert done.returncode in (1, 2) and words in done.stderr and "Traceback" not in done.stderr, (arguments, done.stdout, done.stderr)
+    assert run(tmp_path, "size").returncode == 0
+    other = run(tmp_path, "size", "--scale", "0.02")
+    assert other.returncode == 1 and "another --scale" in other.stderr, other.stderr
+    for arguments, words in (((str(tmp_path / "words.json"),), "not a file of results"),
+                             ((str(tmp_path / "results.json"), "--docs", str(tmp_path)), "performance.md: no such file")):
+        done = harness("report", *arguments)
+        assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr, done.stderr
+
+
 def test_growth_that_is_too_fast_is_found():
     from harness.table import exponent
     assert exponent([(x, 3 * x * x) for x in (1, 10, 100)]) == pytest.approx(2)

@@ -6,6 +6,7 @@ figure never decides."""
 import argparse
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -16,18 +17,34 @@ from harness.payloads import Payloads
 from harness.peers import PEERS, ROOT
 from harness.plan import DEFAULT_GROUPS, GROUPS, SPECS
 from harness.scenarios import KINDS, Context
-from harness.store import Mixed, Results, now
+from harness.store import Results, Unusable, now
 from harness.system import Failed, raise_descriptor_limit
+
+
+def rounds(text):
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)
+
+
+def factor(text):
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return value
 
 
 def arguments(argv):
     p = argparse.ArgumentParser(prog="tests/bench/run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--out", required=True, metavar="FILE.json", help="results; gone on with when it exists")
-    p.add_argument("--rounds", type=int, default=3, help="of the table (3)")
-    p.add_argument("--growth-rounds", type=int, default=1, help="of the growth part (1)")
+    p.add_argument("--rounds", type=rounds, default=3, help="of the table (3)")
+    p.add_argument("--growth-rounds", type=rounds, default=1, help="of the growth part (1)")
     p.add_argument("--peers", default=",".join(PEERS), help="agents (%(default)s); what is not found is noted and left out")
     p.add_argument("--only", help=f"groups ({', '.join(GROUPS)}) or single runs (see --list); default: all groups but signals")
-    p.add_argument("--scale", type=float, default=1.0, help="factor for requests, seconds, repeats and connections (1)")
+    p.add_argument("--scale", type=factor, default=1.0, help="factor for requests, seconds, repeats and connections (1)")
     p.add_argument("--again", default="", metavar="PEERS", help="drop the runs of these agents and make them anew")
     p.add_argument("--no-warm-pages", action="store_true", help="do not touch and free a GiB of memory before each measured window")
     p.add_argument("--work", default=os.path.join(ROOT, "build", "bench"), help="folder for payloads and agents' files (build/bench)")
@@ -36,7 +53,7 @@ def arguments(argv):
 
 
 def select(only):
-    wanted = only.split(",") if only else DEFAULT_GROUPS
+    wanted = [w.strip() for w in only.split(",")] if only else DEFAULT_GROUPS
     unknown = [w for w in wanted if w not in GROUPS and w not in SPECS]
     if unknown:
         raise SystemExit(f"--only: no group or run {', '.join(unknown)}; groups: {', '.join(GROUPS)}; runs: --list")
@@ -81,14 +98,18 @@ def figure(run):
 
 def find_peers(names, results, again):
     found = []
+    for option, given in (("--peers", names), ("--again", again)):
+        unknown = [n for n in given if n not in PEERS]
+        if unknown:
+            raise SystemExit(f"{option}: no agent {', '.join(unknown)}; there are {', '.join(PEERS)}")
     for name in names:
-        if name not in PEERS:
-            raise SystemExit(f"--peers: no agent {name}; there are {', '.join(PEERS)}")
         identity = PEERS[name].identity()
         results.add_peer(name, identity, name in again)
-        print(f"{name}: {identity['version'] if identity else 'not found (' + PEERS[name].variable + ')'}", flush=True)
+        print(f"{name}: {identity['version'] if identity else PEERS[name].not_found()}", flush=True)
         if identity:
             found.append(name)
+    if not found:
+        raise SystemExit("none of these agents was found, so there is nothing to measure")
     return found
 
 
@@ -110,6 +131,7 @@ def perform(context, results, todo):
 
 def main(argv):
     if "--list" in argv:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # --list | head
         print("\n".join(f"{s.group:12} {s.name}" for s in SPECS.values()))
         return 0
     a = arguments(argv)
@@ -120,11 +142,11 @@ def main(argv):
     os.makedirs(a.work, exist_ok=True)
     try:
         results = Results(a.out)
-        peers = find_peers(a.peers.split(","), results, a.again.split(","))
-    except Mixed as e:
+        peers = find_peers(a.peers.split(","), results, a.again.split(",") if a.again else [])
+        results.describe(machine.describe(), machine.versions(), {"rounds": a.rounds, "scale": a.scale, "warm_pages": not a.no_warm_pages})
+        results.save()
+    except Unusable as e:
         raise SystemExit(str(e)) from None
-    results.describe(machine.describe(), machine.versions(), {"rounds": a.rounds, "scale": a.scale, "warm_pages": not a.no_warm_pages})
-    results.save()
     print(f"load average {os.getloadavg()[0]:.2f} on {len(os.sched_getaffinity(0))} cores", flush=True)
     todo = [t for t in plan(specs, peers, a.rounds, a.growth_rounds) if not results.done(t[1].name, t[2], t[0])]
     with tempfile.TemporaryDirectory(prefix="run-", dir=a.work) as folder:

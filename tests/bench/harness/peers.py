@@ -59,6 +59,10 @@ class Peer:
                 return os.path.abspath(found)
         return None
 
+    def not_found(self):
+        given = os.environ.get(self.variable)
+        return f"not found: {self.variable}={given} is no program" if given else f"not found ({self.variable} can name it)"
+
     def identity(self):
         """Version, size and hash of the program, for the results."""
         program = self.find()

@@ -9,7 +9,7 @@ import re
 from harness import svg, table
 from harness.peers import ROOT
 from harness.plan import ROWS
-from harness.store import Results
+from harness.store import Results, Unusable
 
 PAGE = os.path.join(ROOT, "docs", "performance.md")
 HEADING = "CPU of the agent, µs a span (S6: ms a scrape); the grey line is least to greatest"
@@ -32,7 +32,7 @@ def replace_sections(page, texts):
         begin, end = rf"(<!-- {name}: [^\n]*-->\n)", rf"(<!-- end of {name} -->)"
         page, n = re.subn(f"{begin}.*?{end}", lambda m, words=words: f"{m[1]}\n{words}\n{m[2]}", page, flags=re.S)
         if n != 1:
-            raise SystemExit(f"{PAGE}: no markers of {name}")
+            raise SystemExit(f"performance.md: no markers of {name}")
     return page
 
 
@@ -63,19 +63,28 @@ def write(path, words):
 def main(argv):
     p = argparse.ArgumentParser(prog="tests/bench/report", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("results", metavar="FILE.json")
-    p.add_argument("--docs", default=os.path.dirname(PAGE), help="folder of performance.md (docs)")
+    p.add_argument("--docs", default=os.path.dirname(PAGE), metavar="FOLDER",
+                   help="write into the performance.md of this folder, and the plots beside it (docs)")
     p.add_argument("--print", action="store_true", help="write the tables to standard output only")
     a = p.parse_args(argv)
     if not os.path.exists(a.results):
         raise SystemExit(f"{a.results}: no such file")
-    results = Results(a.results)
+    try:
+        results = Results(a.results)
+    except Unusable as e:
+        raise SystemExit(str(e)) from None
+    if not results.runs:
+        raise SystemExit(f"{a.results}: no runs in it")
     texts = sections(results)
     if a.print:
         print("\n".join(texts.values()))
         return 0
     page = os.path.join(a.docs, "performance.md")
+    if not os.path.exists(page):
+        raise SystemExit(f"{page}: no such file; --docs wants a folder with a copy of docs/performance.md")
     with open(page, encoding="utf-8") as f:
-        write(page, replace_sections(f.read(), texts))
+        words = replace_sections(f.read(), texts)
+    write(page, words)
     for name, plot in (("performance.svg", bar_plot(results)), ("performance-growth.svg", growth_plot(results))):
         if plot:
             write(os.path.join(a.docs, name), plot)

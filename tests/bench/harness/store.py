@@ -9,12 +9,25 @@ from harness.plan import ROWS
 FORMAT = 1
 
 
-class Mixed(Exception):
-    """The file holds runs of another program under the same name."""
+class Unusable(Exception):
+    """The file cannot be read or written, is something else, or holds runs of another program or of another size."""
 
 
 def now():
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _read(path):
+    try:
+        with open(path, encoding="utf-8") as f:
+            data = json.load(f)
+    except OSError as e:
+        raise Unusable(f"{path}: {e.strerror}") from None
+    except ValueError:
+        raise Unusable(f"{path}: not a file of results, which are JSON") from None
+    if not isinstance(data, dict) or data.get("format") != FORMAT or not {"machine", "versions", "settings", "peers", "runs"} <= data.keys():
+        raise Unusable(f"{path}: not a file of results, or of another format")
+    return data
 
 
 class Results:
@@ -23,16 +36,16 @@ class Results:
     def __init__(self, path):
         self.path, self.data = path, {"format": FORMAT, "started": now(), "peers": {}, "runs": []}
         if os.path.exists(path):
-            with open(path, encoding="utf-8") as f:
-                self.data = json.load(f)
-            if self.data.get("format") != FORMAT:
-                raise Mixed(f"{path}: another format of results")
+            self.data = _read(path)
 
     @property
     def runs(self):
         return self.data["runs"]
 
     def describe(self, machine, versions, settings):
+        for name, words in (("scale", "another --scale"), ("warm_pages", "another choice of --no-warm-pages")):
+            if self.runs and self.data["settings"][name] != settings[name]:
+                raise Unusable(f"{self.path} has runs with {words} ({name} {self.data['settings'][name]}); use another file")
         self.data |= {"machine": machine, "versions": versions, "settings": settings}
 
     def add_peer(self, name, identity, again=False):
@@ -41,7 +54,7 @@ class Results:
         if again:
             self.data["runs"] = [r for r in self.runs if r["peer"] != name]
         elif before and identity and before["sha256"] != identity["sha256"] and any(r["peer"] == name for r in self.runs):
-            raise Mixed(f"{self.path} has runs of another {name}; use another file, or --again {name}")
+            raise Unusable(f"{self.path} has runs of another {name}; use another file, or --again {name}")
         self.data["peers"][name] = identity or before
 
     def done(self, spec_name, peer, round_number):
@@ -77,7 +90,10 @@ class Results:
         found = {(row.title, peer): self.spread(row.spec, peer, row.field, row.scale) for row in ROWS for peer in self.data["peers"]}
         self.data["summary"] = [{"row": title, "peer": peer, **spread} for (title, peer), spread in found.items() if spread]
         temporary = self.path + ".new"
-        with open(temporary, "w", encoding="utf-8") as f:
-            json.dump(self.data, f, indent=1, ensure_ascii=False)
-            f.write("\n")
-        os.replace(temporary, self.path)
+        try:
+            with open(temporary, "w", encoding="utf-8") as f:
+                json.dump(self.data, f, indent=1, ensure_ascii=False)
+                f.write("\n")
+            os.replace(temporary, self.path)
+        except OSError as e:
+            raise Unusable(f"{self.path}: {e.strerror}") from None

@@ -108,7 +108,7 @@ def conditions(results):
     s = results.data["settings"]
     return (f"{results.data['started'][:10]}, {m['cpu']}, {m['cores']} cores, {m['memory_mib'] // 1024} GiB, {m['system']}, Linux "
             f"{m['kernel']}; hypervisor: {m['hypervisor']}, frequency governor: {m['governor']}, transparent huge pages: "
-            f"{m['transparent_hugepages']}. Load average before the runs: {loads[0]} to {loads[-1]}. {s['rounds']} rounds"
+            f"{m['transparent_hugepages']}. Load average before the runs: {loads[0]} to {loads[-1]}. {s['rounds']} {'round' if s['rounds'] == 1 else 'rounds'}"
             f"{'' if s['scale'] == 1 else ' of ' + format(s['scale'], 'g') + ' of the usual size'}; memory was "
             f"{'' if s['warm_pages'] else 'not '}touched before each window. Agents: {agents}. Commit {v['commit']}, {v['compiler']}, "
             f"{v['libc']}; {libraries}; load: {v['h2load']}.\n")
