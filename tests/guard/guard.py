@@ -144,6 +144,9 @@ def main():
     p.add_argument("names", nargs="*")
     p.add_argument("--update", action="store_true")
     a = p.parse_args()
+    for path in (a.program, a.toolchain):
+        if not os.path.exists(path):
+            sys.exit(f"{path}: no such file; `ninja -C build tests/guard/guard` makes the program, `meson setup build` the toolchain file")
     conditions = toolchain(a.toolchain)
     stored = {"holds_for": {}, "workloads": {}}
     if os.path.exists(STORE):
