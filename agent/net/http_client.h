@@ -26,6 +26,7 @@ struct http_client_request {
     unsigned nbody;
     uint64_t deadline_ns;       /* clock_now_ns; 0 = none */
     size_t max_response_bytes;  /* of the body; the rest is read and dropped, or cut when it is long */
+    size_t expected_bytes;      /* how long the body was the last time, about: room for that is made at once; 0 = not known */
     size_t memory_limit;        /* the body is read while mem_room() has room within it; 0 = not asked */
     bool repeatable;            /* may go out again when a kept-alive connection turns out to be dead */
 };

@@ -13,6 +13,7 @@
 #define DRAIN_BYTES                                                                                \
     (1024u * 1024) /* a longer rest of a response costs more than a new connection */
 #define DEFAULT_IDLE_S 90
+#define BELIEVED_BYTES (4L * 1024 * 1024) /* of the length that a response announces */
 
 static bool given(const char *s)
 {
@@ -169,16 +170,19 @@ void http_easy_done(struct http_easy *c)
 
 /* ---- callbacks */
 
-/* Room for the length that the response announces, so that it is not copied as it grows; what a
- * server only says is not believed beyond a bound. */
+/* Room for the length that the response announces, or for the expected one, so that it is not
+ * copied as it grows; what a server only says is not believed beyond a bound. */
 static void reserve_body(const struct http_transfer *x)
 {
-    const curl_off_t most = 4 * 1024 * 1024, limit = (curl_off_t)x->q->max_response_bytes;
+    const curl_off_t limit = (curl_off_t)x->q->max_response_bytes,
+                     expected = (curl_off_t)x->q->expected_bytes;
+    const curl_off_t most = expected > BELIEVED_BYTES ? expected : BELIEVED_BYTES;
     curl_off_t length = -1;
     curl_easy_getinfo(x->easy->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+    length = length < 0 ? expected : length < most ? length : most;
     length = length < limit ? length : limit;
     if (length > 0)
-        buf_reserve(x->res->body, (size_t)(length < most ? length : most));
+        buf_reserve(x->res->body, (size_t)length);
 }
 
 static size_t on_body(char *data, size_t one, size_t n, void *ctx)

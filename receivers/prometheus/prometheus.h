@@ -60,6 +60,7 @@ struct target {
     bool down;              /* the last scrape failed, and the log has said so */
     bool final_owed;        /* the last scrape, at the stop */
     bool renamed_told;
+    size_t body_bytes;      /* of the last response, and a bit more */
     bool steady;            /* the last page had nothing new */
     struct prom_replay *replay; /* for a page like the last one; NULL = none */
     unsigned replays_failed;    /* one after the other */

@@ -349,6 +349,8 @@ static void on_done(void *ctx, int error, struct http_client_response *res,
                     const struct err *reason)
 {
     struct target *t = ctx;
+    if (!error)
+        t->body_bytes = res->body->len + res->body->len / 16;
     const struct page p = {.error = error,
                            .reason = reason->text,
                            .response = error ? NULL : res,
@@ -373,6 +375,7 @@ static int launch(struct target *t, uint64_t deadline_ns, struct err *reterr)
         .deadline_ns = deadline_ns,
         .max_response_bytes =
             (limit && limit < MAX_PAGE_BYTES ? (size_t)limit : MAX_PAGE_BYTES) + 1,
+        .expected_bytes = t->body_bytes,
         .memory_limit = t->scraper->memory.limit,
         .repeatable = true};
     return http_caller_send(t->caller, &q, (struct http_done){on_done, t}, reterr);
