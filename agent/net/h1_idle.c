@@ -39,21 +39,12 @@ static uint64_t tidy_at(const struct conn *c)
     return c->idle_ns + (c->loop->npools > FEW_POOLS ? TIDY_MANY_NS : TIDY_FEW_NS);
 }
 
-/* The head of a later request has begun, and has its time from now on. */
-static void head_begins(struct conn *c)
-{
-    conn_deadline_for(c, clock_now_ns() + timeout_ns(c->limits.read_header_timeout_ns),
-                      CLOSED_HEADER_TIMEOUT);
-}
-
 static void tidy(struct conn *c)
 {
     const size_t bytes = c->loop->pool_bytes;
     const size_t given = pages_give_back(c->pool, bytes - POOL_MARGIN_BYTES);
     c->tidy = true;
     conn_charge(c, sizeof(*c) + bytes - given);
-    if (c->pool[0] && c->why == CLOSED_IDLE) /* its first bytes came with the request before */
-        head_begins(c);
 }
 
 void h1_tidy(struct loop *l, uint64_t now_ns)
@@ -70,13 +61,14 @@ void h1_tidy(struct loop *l, uint64_t now_ns)
     l->tidy_at_ns = at == UINT64_MAX || at > now_ns + TIDY_EVERY_NS ? at : now_ns + TIDY_EVERY_NS;
 }
 
-void h1_idle_begins(struct conn *c)
-{
-    if (c->pool && tidy_at(c) < c->loop->tidy_at_ns)
-        c->loop->tidy_at_ns = tidy_at(c);
-}
-
 /* ---- the next head ---- */
+
+/* The head of a later request has begun, and has its time from now on. */
+static void head_begins(struct conn *c)
+{
+    conn_deadline_for(c, clock_now_ns() + timeout_ns(c->limits.read_header_timeout_ns),
+                      CLOSED_HEADER_TIMEOUT);
+}
 
 static bool can_read(const struct conn *c)
 {
@@ -84,18 +76,33 @@ static bool can_read(const struct conn *c)
     return recv(c->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
+static void look_soon(struct conn *c)
+{
+    if (c->woken)
+        return;
+    c->woken = true;
+    c->next_woken = c->loop->woken;
+    c->loop->woken = c;
+}
+
 /* Most requests come whole, and are answered in a moment: whether a part of a head is left is
  * looked at behind that. Where the memory is not known it is now or never. */
 void h1_look_later(struct conn *c)
 {
-    if (!c->pool) {
-        if (can_read(c))
-            head_begins(c);
-    } else if (!c->woken) {
-        c->woken = true;
-        c->next_woken = c->loop->woken;
-        c->loop->woken = c;
-    }
+    if (c->pool)
+        look_soon(c);
+    else if (can_read(c))
+        head_begins(c);
+}
+
+/* A part of the next head may have come together with the request that was answered. */
+void h1_idle_begins(struct conn *c)
+{
+    if (!c->pool)
+        return;
+    look_soon(c);
+    if (tidy_at(c) < c->loop->tidy_at_ns)
+        c->loop->tidy_at_ns = tidy_at(c);
 }
 
 /* What has been read of a request stands at the start of the memory, where there were zeros. */

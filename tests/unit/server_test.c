@@ -277,6 +277,23 @@ static void test_slow_later_head(void **state)
     close_world(&w);
 }
 
+/* The same when its first bytes come together with the request before: nothing more comes then. */
+static void test_head_behind_a_request(void **state)
+{
+    (void)state;
+    struct world w;
+    struct server_settings s = quick();
+    s.idle_timeout_ns = 30 * (int64_t)NS_PER_S;
+    open_world(&w, s);
+    const int64_t before = server_counted(CLOSED_HEADER_TIMEOUT);
+    struct raw_result r = say(&w, HEAD("/x") "Content-Length: 2\r\n\r\nabPOST /e", NULL);
+    assert_true(raw_has(r.got, "hello"));
+    assert_int_equal(r.end, RAW_CLOSED);
+    assert_int_equal(server_counted(CLOSED_HEADER_TIMEOUT), before + 1);
+    buf_unref(r.got);
+    close_world(&w);
+}
+
 /* A request as a whole has its time, although each part of it comes soon enough. */
 static void test_slow_request(void **state)
 {
@@ -789,6 +806,7 @@ int main(void)
         cmocka_unit_test(test_slow_clients),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_slow_later_head),
+        cmocka_unit_test(test_head_behind_a_request),
         cmocka_unit_test(test_slow_request),
         cmocka_unit_test(test_reader_that_does_not_read),
         cmocka_unit_test(test_head_too_large),
