@@ -23,7 +23,7 @@ def sections(results):
     if table.growth_summary(results):
         growth += "\n" + table.growth_table(results) + "\n" + table.limits_table(results)
     floors = table.floor_table(results)
-    return {"conditions": table.conditions(results), "table": table.main_table(results) + "\n" + table.reasons(results),
+    return {"conditions": table.conditions(results), "table": "\n".join(filter(None, (table.main_table(results), table.reasons(results)))),
             "floors": floors or "The floors were not measured.\n", "growth": growth}
 
 

@@ -96,7 +96,8 @@ def reasons(results):
             said.setdefault((r["peer"], r["cannot"]), []).append(r["spec"])
     lines = [f"- {title(peer)} {why}: {', '.join(dict.fromkeys(specs))}." for (peer, why), specs in said.items()]
     missing = [title(p) for p, identity in results.data["peers"].items() if identity is None]
-    return "\n".join(lines + ([f"- Not found on this machine: {', '.join(missing)}."] if missing else [])) + "\n"
+    lines += [f"- Not found on this machine: {', '.join(missing)}."] if missing else []
+    return "\n".join(lines) + "\n" if lines else ""
 
 
 def conditions(results):
@@ -110,7 +111,7 @@ def conditions(results):
             f"{m['kernel']}; hypervisor: {m['hypervisor']}, frequency governor: {m['governor']}, transparent huge pages: "
             f"{m['transparent_hugepages']}. Load average before the runs: {loads[0]} to {loads[-1]}. {s['rounds']} {'round' if s['rounds'] == 1 else 'rounds'}"
             f"{'' if s['scale'] == 1 else ' of ' + format(s['scale'], 'g') + ' of the usual size'}; memory was "
-            f"{'' if s['warm_pages'] else 'not '}touched before each window. Agents: {agents}. Commit {v['commit']}, {v['compiler']}, "
+            f"{'' if s['warm_pages'] else 'not '}touched before each window. Agents: {agents}. Commit of the harness {v['commit']}, {v['compiler']}, "
             f"{v['libc']}; {libraries}; load: {v['h2load']}.\n")
 
 
@@ -180,7 +181,7 @@ def growth_verdict(results):
         return "Growth was not measured.\n"
     if worse:
         return f"Grows faster than linearly: {'; '.join(worse)}.\n"
-    return f"No row grows faster than linearly ({len(summary)} rows).\n"
+    return f"No row grows faster than linearly (rows measured: {len(summary)}).\n"
 
 
 def limits_table(results):
