@@ -218,9 +218,9 @@ static void test_many(void **state)
                              " {pattern: \"^k1\", action: delete}]",
                              &c, &e),
                      0);
-    uint64_t start = clock_now_ns();
+    const clock_t start = clock(); /* CPU time: others do not count */
     run(c.actions, buf_bytes(resource), out);
-    assert_true(clock_now_ns() - start < 500 * NS_PER_MS);
+    assert_true(clock() - start < CLOCKS_PER_SEC / 2);
     struct attr_list l;
     assert_int_equal(attr_list_read(&l, buf_bytes(out), 1), 0);
     assert_null(attr_list_find(&l, bytes_str("a")));
