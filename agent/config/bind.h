@@ -108,7 +108,6 @@ int cfg_bind(struct cfg_binder *b, const struct cfg_field *fields, const struct 
 void cfg_print(FILE *f, const struct cfg_field *fields, const void *bound, int indent);
 /* Prints the fields as a Markdown table: key, type, default, help. */
 void cfg_print_docs(FILE *f, const struct cfg_field *fields);
-
 /* Go's time.ParseDuration, in ns: 0 or -EINVAL. */
 static inline int cfg_parse_duration(const char *text, int64_t *ret_ns) { return duration_parse(text, ret_ns); }
 /* Go's Duration.String ("1h30m0s", "200ms", "0s"); at most 32 bytes with the NUL. */
