@@ -1,0 +1,25 @@
+"""What the tests of deploy/ share: the helpers of the end-to-end tests, the repository's root, the files that were built."""
+import importlib.util
+import os
+import re
+import subprocess
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+DIST = os.environ.get("MOTEL_DIST", os.path.join(ROOT, "dist"))
+
+_spec = importlib.util.spec_from_file_location("e2e_conftest", os.path.join(ROOT, "tests", "e2e", "conftest.py"))
+e2e = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(e2e)
+
+
+def version():
+    with open(os.path.join(ROOT, "meson.build"), encoding="utf-8") as f:
+        return re.search(r"version: '([^']+)'", f.read()).group(1)
+
+
+def static_program(arch="x86_64"):
+    """Path of the static program of that processor, built when it is not there."""
+    path = os.path.join(DIST, f"motel-{version()}-linux-{arch}")
+    if not os.path.exists(path):
+        subprocess.run([os.path.join(ROOT, "deploy", "static", "build"), arch], check=True, timeout=3000)
+    return path
