@@ -109,17 +109,28 @@ static bool still_copy(struct console *c, struct source *s)
     return false;
 }
 
-/* Where a file that is not known by its inode begins. */
-static void place(struct console *c, struct source *s)
+/* Goes on in `s` where a file was that was cut since it was copied to `s`. False if none was. */
+static bool take_over_cut(struct console *c, struct source *s)
 {
     for (struct source *o = c->sources; o; o = o->next) {
         if (was_cut_from(s, o)) {
             s->copy = false;
             take_over(s, o);
-            return;
+            return true;
         }
     }
+    return false;
+}
+
+/* Where a file that is not known by its inode begins. The original may be cut between two looks at
+ * it: then it is the beginning of none, and was not cut a moment ago. */
+static void place(struct console *c, struct source *s)
+{
+    if (take_over_cut(c, s))
+        return;
     bool copy = still_copy(c, s);
+    if (!copy && take_over_cut(c, s))
+        return;
     if (s->copy != copy || !copy) {
         s->copy = copy;
         if (!copy)

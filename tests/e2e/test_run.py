@@ -305,7 +305,7 @@ def test_a_signal_reaches_the_command(sig, config, grpc_sink):
 
 @pytest.mark.parametrize("sig", [signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT])
 def test_other_signals(sig, tmp_path):
-    code = f"import os, signal, sys\nsignal.signal({int(sig)}, lambda *_: (os.write(1, b'got it\\n'), sys.exit(3)))\nprint('ready', flush=True)\nsignal.pause()"
+    code = f"import os, signal, sys, time\nsignal.signal({int(sig)}, lambda *_: (os.write(1, b'got it\\n'), sys.exit(3)))\nprint('ready', flush=True)\nwhile True: time.sleep(0.05)"
     with start(sys.executable, "-c", code, cwd=tmp_path, stdout=subprocess.PIPE) as p:
         assert p.stdout.readline() == b"ready\n"
         p.send_signal(sig)
@@ -315,7 +315,9 @@ def test_other_signals(sig, tmp_path):
 
 def test_a_command_that_does_not_end_at_term(tmp_path):
     """Then motel does not, either, however often it is told."""
-    code = "import os, signal, sys\nsignal.signal(15, lambda *_: os.write(1, b'no\\n'))\nprint('ready', flush=True)\nsys.stdin.read()\nsys.exit(6)"
+    # Python runs a handler late when the signal comes just before a system call that waits: no handler, or no long wait.
+    code = "import os, signal, sys\nsignal.pthread_sigmask(signal.SIG_BLOCK, [15])\nprint('ready', flush=True)\n" \
+        "for _ in range(2):\n    signal.sigwait([15])\n    os.write(1, b'no\\n')\nsys.stdin.read()\nsys.exit(6)"
     with start(sys.executable, "-c", code, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
         assert p.stdout.readline() == b"ready\n"
         for _ in range(2):
@@ -708,8 +710,8 @@ def test_job_control(tmp_path):
 
 def test_the_output_is_a_terminal_where_it_was_one(tmp_path):
     """Lines come when they are written, and programs know the size."""
-    code = "import os, signal, sys\nsignal.signal(signal.SIGWINCH, lambda *_: os.write(1, f'size {tuple(os.get_terminal_size())}\\n'.encode()))\n" \
-        "print('tty', os.isatty(1), os.isatty(2), tuple(os.get_terminal_size()))\nwhile True: signal.pause()"
+    code = "import os, signal, sys, time\nsignal.signal(signal.SIGWINCH, lambda *_: os.write(1, f'size {tuple(os.get_terminal_size())}\\n'.encode()))\n" \
+        "print('tty', os.isatty(1), os.isatty(2), tuple(os.get_terminal_size()))\nwhile True: time.sleep(0.05)"
     t = Terminal([MOTEL, "run", "--", sys.executable, "-c", code], tmp_path)
     t.expect(b"tty True True (")
     fcntl.ioctl(t.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 123, 0, 0))
@@ -741,7 +743,7 @@ def test_a_terminal_is_told_where_the_telemetry_is(tmp_path):
 
 
 def test_a_signal_from_elsewhere_at_a_terminal(tmp_path):
-    t = Terminal([MOTEL, "run", "--", sys.executable, "-c", "import os, signal, sys\nsignal.signal(15, lambda *_: (os.write(1, b'term\\n'), sys.exit(5)))\nprint('ready', flush=True)\nsignal.pause()"], tmp_path)
+    t = Terminal([MOTEL, "run", "--", sys.executable, "-c", "import os, signal, sys, time\nsignal.signal(15, lambda *_: (os.write(1, b'term\\n'), sys.exit(5)))\nprint('ready', flush=True)\nwhile True: time.sleep(0.05)"], tmp_path)
     t.expect(b"ready")
     os.kill(t.pid, signal.SIGTERM)
     t.expect(b"term")
