@@ -4,6 +4,8 @@ import os
 import re
 import subprocess
 
+import pytest
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DIST = os.environ.get("MOTEL_DIST", os.path.join(ROOT, "dist"))
 
@@ -23,3 +25,13 @@ def static_program(arch="x86_64"):
     if not os.path.exists(path):
         subprocess.run([os.path.join(ROOT, "deploy", "static", "build"), arch], check=True, timeout=3000)
     return path
+
+
+def debian_root(suite, folder=None):
+    """Path of the shared, read-only root of a Debian release, or of a copy of it in `folder` (made here)."""
+    script = os.path.join(ROOT, "tests", "deploy", "debootstrap_root")
+    done = subprocess.run([script, suite] + ([str(folder)] if folder else []), capture_output=True, text=True, timeout=1200)
+    if done.returncode == 77:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
