@@ -11,6 +11,7 @@
 #include "agent/gym/replay.h"
 #include "agent/gym/report_command.h"
 #include "agent/gym/telemetry.h"
+#include "agent/health.h"
 #include "agent/load.h"
 #include "agent/pipeline/graph.h"
 #include "agent/report.h"
@@ -148,6 +149,54 @@ static int explain(const struct command_line *cl)
     return code;
 }
 
+/* ---- health ---- */
+
+/* 0; 1 = no collector runs with this configuration, which is said; or -EINVAL, said too. */
+static int configured_target(const struct command_line *cl, struct health_target *ret)
+{
+    struct cfg_errors errs = {0};
+    struct err e = {0};
+    struct loaded l;
+    int r = load(cl, &l, &errs);
+    if (r < 0)
+        report_errors(&errs);
+    else if (r > 0)
+        report_idle(l.idle);
+    else if ((r = health_target_of(l.service, ret, &e)) < 0)
+        report_error(&e);
+    loaded_done(&l);
+    cfg_errors_done(&errs);
+    return r;
+}
+
+static int health(const struct command_line *cl)
+{
+    const struct health_flags *f = &cl->health;
+    _cleanup_(health_target_done) struct health_target target = {0};
+    struct err e = {0};
+    int r = 0;
+    if (cl->nwords && (cl->nsources || cl->ngym_configs))
+        return usage(cl, "either an address or a configuration that has it: motel health "
+                         "[ADDRESS | --config FILE]");
+    for (size_t i = 0; i < cl->replay.nheaders; i++)
+        if (!strchr(cl->replay.headers[i], '='))
+            return usage(cl, "--header: expected NAME=VALUE");
+    if (cl->nsources || cl->ngym_configs)
+        r = configured_target(cl, &target);
+    else if (health_target_parse(cl->nwords ? cl->words[0] : HEALTH_DEFAULT_URL, &target, &e) < 0)
+        return usage(cl, e.text);
+    if (r)
+        return r < 0;
+    target.insecure |= f->insecure;
+    const int code = health_ask(&(struct health_question){
+        .target = &target,
+        .headers = cl->replay.headers,
+        .nheaders = cl->replay.nheaders,
+        .timeout_ns = f->timeout_ns ? f->timeout_ns : HEALTH_DEFAULT_TIMEOUT_NS,
+        .wait_ns = f->wait_ns});
+    return finish(stdout) ? 1 : code;
+}
+
 /* ---- components ---- */
 
 static void print_word(const char *key, const char *word)
@@ -279,6 +328,7 @@ int command_run(const struct command_line *cl)
     case COMMAND_VALIDATE: return validate(cl);
     case COMMAND_PRINT_CONFIG: return print_config(cl);
     case COMMAND_EXPLAIN: return explain(cl);
+    case COMMAND_HEALTH: return health(cl);
     case COMMAND_COMPONENTS: return components();
     case COMMAND_FEATUREGATE: return featuregate(cl);
     case COMMAND_VERSION: puts("motel version " MOTEL_VERSION); return finish(stdout);

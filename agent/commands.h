@@ -13,6 +13,7 @@ enum command {
     COMMAND_COMPONENTS,
     COMMAND_PRINT_CONFIG,
     COMMAND_EXPLAIN,
+    COMMAND_HEALTH,
     COMMAND_FEATUREGATE,
     COMMAND_VERSION,
     COMMAND_HELP,
@@ -35,7 +36,7 @@ struct command_line {
     enum print_format format;
     bool unchecked;   /* print-config --validate=false */
     const char *gate; /* featuregate: the one to show; NULL = all */
-    const char **words; /* run: the command and its arguments, NULL ended; replay, report: files */
+    const char **words; /* run: the command and its arguments, NULL ended; replay, report: files; health: an address */
     size_t nwords;
     struct replay_flags {
         const char *to, *protocol, *compression, *state;
@@ -48,6 +49,10 @@ struct command_line {
         const char *listen;
         size_t max_traces;
     } report;
+    struct health_flags {
+        int64_t timeout_ns, wait_ns; /* 0 = not given */
+        bool insecure;
+    } health; /* and replay.headers */
 };
 /* 0, or -EINVAL with a text that names what is wrong. The strings of `argv` are used, not copied. */
 int command_line_parse(int argc, char *const *argv, struct command_line *ret, struct err *reterr);

@@ -3,12 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/base/duration.h"
 #include "agent/base/number.h"
 #include "agent/commands_parts.h"
 #include "agent/net/server.h"
 
 #define MAX_TRACES 50000000   /* of report: some 100 GB */
 #define MAX_RATE 1000000000ll /* of replay: records a second */
+#define MAX_TIME_NS (24 * 3600 * (int64_t)1000000000)
 
 static int add_source(struct command_line *cl, const char *uri, bool is_set, struct err *reterr)
 {
@@ -203,11 +205,40 @@ static int apply_set_resource(struct command_line *cl, const char *value, struct
     return add_text(&cl->replay.attributes, &cl->replay.nattributes, value, reterr);
 }
 
+/* ---- health ---- */
+
+static int parse_time(const char *name, const char *value, int64_t *ret, struct err *reterr)
+{
+    if (duration_parse(value, ret) == 0 && *ret > 0 && *ret <= MAX_TIME_NS)
+        return 0;
+    return err_set(reterr, -EINVAL,
+                   "invalid argument \"%s\" for \"--%s\" flag: expected a time such as 3s, at "
+                   "most 24h",
+                   value, name);
+}
+
+static int apply_timeout(struct command_line *cl, const char *value, struct err *reterr)
+{
+    return parse_time("timeout", value, &cl->health.timeout_ns, reterr);
+}
+
+static int apply_wait(struct command_line *cl, const char *value, struct err *reterr)
+{
+    return parse_time("wait", value, &cl->health.wait_ns, reterr);
+}
+
+static int apply_insecure(struct command_line *cl, const char *value, struct err *reterr)
+{
+    return parse_bool("insecure", value, &cl->health.insecure, reterr);
+}
+
 /* ---- all ---- */
 
 #define REPLAY COMMAND_BIT(COMMAND_REPLAY)
 
 #define REPORT COMMAND_BIT(COMMAND_REPORT)
+
+#define HEALTH COMMAND_BIT(COMMAND_HEALTH)
 
 const struct command_flag command_flags[] = {
     {"config", 0, false, COMMANDS_THAT_LOAD, apply_config},
@@ -220,7 +251,7 @@ const struct command_flag command_flags[] = {
     {"to", 0, false, REPLAY, apply_to},
     {"protocol", 0, false, REPLAY, apply_protocol},
     {"compression", 0, false, REPLAY, apply_compression},
-    {"header", 0, false, REPLAY, apply_header},
+    {"header", 0, false, REPLAY | HEALTH, apply_header},
     {"set-resource", 0, false, REPLAY, apply_set_resource},
     {"rate", 0, false, REPLAY, apply_rate},
     {"state", 0, false, REPLAY, apply_state},
@@ -229,6 +260,9 @@ const struct command_flag command_flags[] = {
     {"live", 0, true, REPORT, apply_live},
     {"listen", 0, false, REPORT, apply_listen},
     {"max-traces", 0, false, REPORT, apply_max_traces},
+    {"timeout", 0, false, HEALTH, apply_timeout},
+    {"wait", 0, false, HEALTH, apply_wait},
+    {"insecure", 0, true, HEALTH, apply_insecure},
     {"help", 'h', true, ~0u, apply_help},
     {"version", 'v', true, COMMAND_BIT(COMMAND_RUN), apply_version},
 };

@@ -27,6 +27,7 @@ static const char opening[] =
     "  motel explain --gym-config FILE                  that block: each field, its value, where "
     "it "
     "came from\n"
+    "  motel health [ADDRESS]                           ask a running motel whether it is well\n"
     "  motel components                                 what this build can receive, process, "
     "export\n"
     "  motel featuregate [ID]                           feature gates that are known\n"

@@ -1,5 +1,5 @@
 /* motel run --help, motel replay --help, motel report --help, motel explain --help */
-#include "agent/commands.h"
+#include "agent/commands_parts.h"
 
 static const char run_help[] =
     "motel run [--config FILE | --gym-config FILE] [--] COMMAND [ARGUMENT]...\n"
@@ -115,6 +115,7 @@ bool command_help_of(FILE *f, enum command topic)
                        : topic == COMMAND_REPORT  ? report_help
                        : topic == COMMAND_REPLAY  ? replay_help
                        : topic == COMMAND_EXPLAIN ? explain_help
+                       : topic == COMMAND_HEALTH  ? command_health_help
                                                   : NULL;
     if (text)
         fputs(text, f);

@@ -29,6 +29,7 @@ static const struct {
     {"print-config", COMMAND_PRINT_CONFIG},
     {"print-initial-config", COMMAND_PRINT_CONFIG},
     {"explain", COMMAND_EXPLAIN},
+    {"health", COMMAND_HEALTH},
     {"featuregate", COMMAND_FEATUREGATE},
     {"version", COMMAND_VERSION},
     {"help", COMMAND_HELP},
@@ -168,7 +169,9 @@ static int parse_word(struct parser *p, const char *arg)
         return set_topic(p, arg);
     if (p->named && p->cl->command == COMMAND_JOB)
         return take_job(p);
-    if (p->named && (p->cl->command == COMMAND_REPLAY || p->cl->command == COMMAND_REPORT))
+    const enum command c = p->cl->command;
+    if (p->named &&
+        (c == COMMAND_REPLAY || c == COMMAND_REPORT || (c == COMMAND_HEALTH && p->cl->nwords == 0)))
         return add_word(p->cl, arg, p->err);
     if (p->named && p->cl->command == COMMAND_FEATUREGATE && !p->cl->gate) {
         p->cl->gate = arg;

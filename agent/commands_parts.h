@@ -6,7 +6,8 @@
 
 #define COMMAND_BIT(command) (1u << (command))
 #define COMMANDS_THAT_LOAD \
-    (COMMAND_BIT(COMMAND_RUN) | COMMAND_BIT(COMMAND_JOB) | COMMAND_BIT(COMMAND_VALIDATE) | COMMAND_BIT(COMMAND_PRINT_CONFIG))
+    (COMMAND_BIT(COMMAND_RUN) | COMMAND_BIT(COMMAND_JOB) | COMMAND_BIT(COMMAND_VALIDATE) | COMMAND_BIT(COMMAND_PRINT_CONFIG) | \
+     COMMAND_BIT(COMMAND_HEALTH))
 
 struct command_flag {
     const char *name;
@@ -18,5 +19,8 @@ struct command_flag {
 extern const struct command_flag command_flags[];
 extern const size_t command_nflags; /* at most: */
 #define COMMAND_FLAGS_MAX 64
+
+/* Help texts that stand in files of their own. */
+extern const char command_health_help[];
 
 #endif

@@ -14,6 +14,7 @@ struct http_client_settings {
     const char *no_proxy;                  /* hosts that proxy_url is not for, comma separated; NULL or "" = none */
     const char *user_agent;                /* NULL or "" = none sent */
     int64_t max_conns_per_host, idle_timeout_ns; /* 0 = no limit; idle 0 = 90 s */
+    const char *unix_socket; /* the path of one to connect to, whatever host the URL names; NULL = none */
     bool http2;         /* h2 by ALPN on https */
     bool no_keepalive;  /* a new connection for every request */
     bool no_env_proxy;  /* the environment names no proxy */

@@ -154,6 +154,10 @@ int http_easy_init(struct http_easy *c, const struct http_client_settings *s, st
     if (!c->curl)
         return err_set(reterr, -ENOMEM, "out of memory");
     set_common(c);
+    if (given(s->unix_socket) &&
+        curl_easy_setopt(c->curl, CURLOPT_UNIX_SOCKET_PATH, s->unix_socket) != CURLE_OK)
+        return err_set(reterr, -ENOTSUP, "unix socket %s: not possible with this libcurl",
+                       s->unix_socket);
     return set_tls(c, s->tls ? s->tls : &no_tls, reterr);
 }
 
