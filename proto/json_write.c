@@ -16,7 +16,8 @@ struct writer {
     const uint8_t *safe;    /* the end of the bytes that the message is a part of */
     const uint8_t *fetched; /* up to there they are in the cache */
     const struct schema_message
-        *any; /* AnyValue while numbers are looked at for secrets, else NULL */
+        *any;       /* AnyValue while numbers are looked at for secrets, else NULL */
+    unsigned level; /* of messages that hold a secret */
 };
 
 /* What the message has of one field: of single ones the last value, of repeated ones the first
@@ -33,6 +34,7 @@ struct slot {
 #define CACHE_LINE 64u
 #define SCALAR_ROOM (2 * DOUBLE_MAX_BYTES) /* a number, a bool or a hex id */
 #define ID_BYTES 16
+#define REDACT_LEVELS 8 /* values nest deeper than what is worth a search each */
 
 static uint8_t *write_message(struct writer *w, uint8_t *p, const struct schema_message *m,
                               struct bytes msg);
@@ -290,14 +292,34 @@ static uint8_t *put_key_value(struct writer *w, uint8_t *p, const struct schema_
     return put_char(w, p, '}');
 }
 
-static uint8_t *put_message(struct writer *w, uint8_t *p, const struct schema_field *f,
-                            struct bytes msg)
+static inline uint8_t *put_part(struct writer *w, uint8_t *p, const struct schema_field *f,
+                                struct bytes msg)
 {
     switch ((enum json_shape)f->json_shape) {
     case SHAPE_KEY_VALUE: return put_key_value(w, p, f, msg);
     case SHAPE_VALUE: return put_value(w, p, f->message, msg);
     default: return write_message(w, p, f->message, msg);
     }
+}
+
+/* Most parts of a message with a secret have none: their strings need no look. */
+static __attribute__((noinline)) uint8_t *
+put_redacted(struct writer *w, uint8_t *p, const struct schema_field *f, struct bytes msg)
+{
+    const unsigned flags = w->o.flags;
+    w->o.flags = secrets_found(msg) ? flags : 0;
+    w->level++;
+    p = put_part(w, p, f, msg);
+    w->level--;
+    w->o.flags = flags;
+    return p;
+}
+
+static uint8_t *put_message(struct writer *w, uint8_t *p, const struct schema_field *f,
+                            struct bytes msg)
+{
+    const bool look = (w->o.flags & JSON_REDACT) && w->level < REDACT_LEVELS;
+    return look ? put_redacted(w, p, f, msg) : put_part(w, p, f, msg);
 }
 
 /* ---- fields ---- */
@@ -511,6 +533,7 @@ static void begin_bytes(struct writer *w, unsigned flags, struct bytes msg)
         look && secrets_numeric() ? schema_find("opentelemetry.proto.common.v1.AnyValue") : NULL;
     w->o.flags = look && secrets_found(msg) ? JSON_REDACT : 0;
     w->safe = msg.len ? msg.data + msg.len : msg.data;
+    w->level = 0;
     fetch_ahead(w, msg.data);
 }
 
@@ -536,7 +559,7 @@ static uint8_t *write_entries(struct writer *w, uint8_t *p, const struct schema_
             p = put_name(w, p, f, &object);
         p = put_char(w, p, *lead);
         *lead = ',';
-        p = write_message(w, p, f->message, bytes_of(e.data, e.value));
+        p = put_message(w, p, f, bytes_of(e.data, e.value));
     }
     return p;
 }

@@ -212,6 +212,60 @@ static void test_redaction(void **state)
     secrets_clear();
 }
 
+/* Two resources, values inside each other deeper than parts are searched on their own; %s is where
+ * a secret may stand. */
+static const char redacted_places[] =
+    "{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"token\",\"value\":{"
+    "\"stringValue\":"
+    "\"%s\"}},{\"key\":\"%s\",\"value\":{\"boolValue\":true}}]},\"scopeSpans\":[{\"scope\":{"
+    "\"name\":"
+    "\"%s\"},\"spans\":[{\"name\":\"%s\",\"kind\":2},{\"name\":\"b\",\"kind\":1,\"attributes\":[{"
+    "\"key\":"
+    "\"n\",\"value\":{\"intValue\":\"5\"}},{\"key\":\"k\",\"value\":{\"stringValue\":\"x%sy\"}}],"
+    "\"events\":"
+    "[{\"name\":\"%s\"}]}]}]},{\"resource\":{},\"scopeSpans\":[{\"scope\":{},\"spans\":[{\"name\":"
+    "\"c\","
+    "\"attributes\":[{\"key\":\"deep\",\"value\":{\"arrayValue\":{\"values\":[{\"arrayValue\":{"
+    "\"values\":["
+    "{\"kvlistValue\":{\"values\":[{\"key\":\"q\",\"value\":{\"arrayValue\":{\"values\":[{"
+    "\"stringValue\":"
+    "\"%s\"},{\"stringValue\":\"z\"}]}}}]}}]}}]}}}],\"status\":{\"message\":\"%s\"}}]}]}]}";
+#define REDACTED_PLACES 8
+
+static void fill(char *text, size_t size, unsigned places, const char *with)
+{
+    const char *t[REDACTED_PLACES];
+    for (unsigned i = 0; i < REDACTED_PLACES; i++)
+        t[i] = places >> i & 1 ? with : "-";
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    snprintf(text, size, redacted_places, t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7]);
+#pragma GCC diagnostic pop
+}
+
+/* Every choice of places: all that hold it lose it, and nothing else changes. */
+static void test_redacted_parts(void **state)
+{
+    (void)state;
+    secrets_add("sk-secret");
+    for (unsigned places = 0; places < 1u << REDACTED_PLACES; places++) {
+        char in[2000], want[2000];
+        fill(in, sizeof(in), places, "sk-secret");
+        fill(want, sizeof(want), places, SECRET_PLACEHOLDER);
+        struct buf *wire = buf_new(0);
+        _cleanup_buf_ struct buf *out = buf_new(0), *expected = buf_new(0);
+        const struct schema_message *m = schema_request(SIGNAL_TRACES);
+        assert_int_equal(json_read(m, bytes_str(in), wire, NULL), 0);
+        assert_int_equal(json_write(m, buf_bytes(wire), JSON_REDACT, out), 0);
+        buf_truncate(wire, 0);
+        assert_int_equal(json_read(m, bytes_str(want), wire, NULL), 0);
+        assert_int_equal(json_write(m, buf_bytes(wire), 0, expected), 0);
+        assert_string_equal(buf_str(out), buf_str(expected));
+        buf_unref(wire);
+    }
+    secrets_clear();
+}
+
 struct spilled {
     struct buf *text;
     unsigned pieces, fail_at;
@@ -295,10 +349,11 @@ static void test_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_strings),   cmocka_unit_test(test_every_place),
-        cmocka_unit_test(test_messages),  cmocka_unit_test(test_batch),
-        cmocka_unit_test(test_redaction), cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_plain),     cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_strings),        cmocka_unit_test(test_every_place),
+        cmocka_unit_test(test_messages),       cmocka_unit_test(test_batch),
+        cmocka_unit_test(test_redaction),      cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_plain),          cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_redacted_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
