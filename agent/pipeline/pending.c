@@ -48,6 +48,7 @@ int pending_add(struct pending *p, const struct batch *b)
             p->open = NULL;
         }
     p->records += b->records;
+    p->bytes += b->bytes;
     return 0;
 }
 
@@ -66,6 +67,7 @@ struct batch *pending_take(struct pending *p, enum signal s)
         buf_unref(p->segs[i]);
     p->n = 0;
     p->records = 0;
+    p->bytes = 0;
     return b;
 }
 

@@ -12,6 +12,7 @@ struct pending {
     unsigned n, cap;
     struct buf *open; /* the last segment while it is ours to append to, else NULL */
     uint32_t records;
+    size_t bytes;
 };
 
 /* Adds the content of `b` (borrowed). 0, or -ENOMEM: then nothing was added. */

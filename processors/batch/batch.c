@@ -24,6 +24,7 @@
 #define HOLD_MAX_BYTES (32u << 20)
 #define MAX_BYTES (64u << 20)
 #define MAX_BATCHES 1024
+#define SEND_BYTES (16u << 20) /* a batch of so many is sent, however few records it has */
 /* Pauses before a refused batch is offered again; a longer one that downstream asks for counts. */
 #define PAUSE_FIRST_NS (100 * NS_PER_MS)
 #define PAUSE_MAX_NS (5 * NS_PER_S)
@@ -307,6 +308,11 @@ static bool at_once(const struct batcher *p)
     return p->config->timeout_ns == 0 || p->config->send_batch_size == 0 || p->stopping;
 }
 
+static bool large(const struct batcher *p)
+{
+    return p->pending.records >= p->config->send_batch_size || p->pending.bytes >= SEND_BYTES;
+}
+
 static bool full(const struct batcher *p)
 {
     size_t limit = p->held ? HOLD_MAX_BYTES : MAX_BYTES;
@@ -336,8 +342,8 @@ static enum verdict take(struct batcher *p, const struct batch *b, struct ack *a
         p->flush_ns = clock_now_ns() + (uint64_t)p->config->timeout_ns;
     if (pending_add(&p->pending, b) < 0)
         return ack_answer(ack, VERDICT_RETRY, 0, "out of memory");
-    if (at_once(p) || p->pending.records >= p->config->send_batch_size)
-        *ret = cut(p, at_once(p), p->size_sends);
+    if (at_once(p) || large(p))
+        *ret = cut(p, at_once(p) || p->pending.bytes >= SEND_BYTES, p->size_sends);
     rearm(p);
     return slow && throttle_wait(p->clients, ack) ? VERDICT_PENDING : hold_back(p, ack);
 }

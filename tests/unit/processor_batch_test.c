@@ -92,6 +92,24 @@ static void test_size(void **state)
     rig_done(&r);
 }
 
+/* Records may be large: memory counts as well. */
+static void test_bytes(void **state)
+{
+    (void)state;
+    struct rig r = {0};
+    make(&r, 1, "{timeout: 1h, send_batch_size: 8192, send_batch_max_size: 8192}");
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(sink_offers(&r.sinks[0]), 0);
+        assert_int_equal(rig_offer(&r, sized(10, 5 << 20), NULL), VERDICT_OK);
+    }
+    assert_int_equal(rig_offer(&r, sized(10, 2 << 20), NULL), VERDICT_OK);
+    assert_int_equal(r.sinks[0].ntaken, 1);
+    assert_int_equal(r.sinks[0].taken[0]->records, 40);
+    assert_int_equal(rig_offer(&r, sized(10, 5 << 20), NULL), VERDICT_OK);
+    assert_int_equal(r.sinks[0].ntaken, 1); /* counted anew */
+    rig_done(&r);
+}
+
 static void test_large_is_referenced(void **state)
 {
     (void)state;
@@ -546,6 +564,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_size),
+        cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_large_is_referenced),
         cmocka_unit_test(test_cuts),
         cmocka_unit_test(test_timeout),
