@@ -12,6 +12,7 @@
 #include "agent/load.h"
 #include "agent/memory.h"
 #include "agent/net/limits.h"
+#include "agent/notify.h"
 #include "agent/pipeline/graph.h"
 #include "agent/report.h"
 #include "agent/self_metrics.h"
@@ -151,6 +152,15 @@ static void print_banner(const struct life *life)
             text_at(life, "extensions::health_check::endpoint"));
 }
 
+/* For the service manager: what runs, on one line. */
+static void tell_ready(const struct life *life, const char *how)
+{
+    const size_t n = life->loaded.service->npipelines;
+    char text[160];
+    snprintf(text, sizeof(text), "%s: %zu pipeline%s", how, n, n == 1 ? "" : "s");
+    notify_ready(text);
+}
+
 static int start_graph(struct life *life)
 {
     struct err e = {0};
@@ -167,6 +177,7 @@ static int start_graph(struct life *life)
     if (r < 0)
         return print_error(life, r, &e);
     log_info(NULL, "Everything is ready. Begin running and processing data.");
+    tell_ready(life, "Receiving");
     if (life->link)
         job_tell_ready(life->link, &life->loaded, life->host);
     else if (!command_line_configured(life->cl))
@@ -176,8 +187,10 @@ static int start_graph(struct life *life)
 
 static int say_idle(const struct life *life)
 {
-    if (!life->link)
+    if (!life->link) {
+        notify_ready(life->loaded.idle);
         return report_idle(life->loaded.idle);
+    }
     job_tell_ready(life->link, &life->loaded, NULL);
     return 0;
 }
@@ -280,6 +293,7 @@ static void reload(struct life *life)
     struct cfg_errors errs = {0};
     struct loaded next;
     struct graph *g = NULL;
+    notify_reloading();
     log_info(NULL, "Reading the configuration again");
     int r = load(life->cl, &next, &errs);
     log_warnings(next.config);
@@ -295,6 +309,7 @@ static void reload(struct life *life)
         graph_free(g);
         loaded_done(&next);
         log_error(NULL, "Reload failed; the old configuration keeps running");
+        tell_ready(life, "Reload failed, receiving with the old configuration");
         return;
     }
     reap_retired(life, false);
@@ -302,6 +317,7 @@ static void reload(struct life *life)
     life->loaded = next;
     life->graph = g;
     log_info(NULL, "The new configuration runs");
+    tell_ready(life, "Receiving");
 }
 
 /* ---- stop ---- */
@@ -393,6 +409,16 @@ static void *watch_stop(void *arg)
     _exit(s ? 0 : 1);
 }
 
+/* A third of a second more than the watcher of the stop gives us. */
+static void tell_stopping(const struct life *life)
+{
+    const uint64_t limit_ns = (uint64_t)life->loaded.motel.shutdown_timeout_ns;
+    char text[120];
+    snprintf(text, sizeof(text), "Delivering what was received, for at most %llu s",
+             (unsigned long long)((limit_ns + NS_PER_S - 1) / NS_PER_S));
+    notify_stopping(text, limit_ns + HANG_GRACE_NS + NS_PER_S / 3);
+}
+
 static int stop(struct life *life, int signal)
 {
     /* read by a thread that lives as long as the process */
@@ -411,6 +437,7 @@ static int stop(struct life *life, int signal)
                                    : signal == SIGINT ? "interrupt"
                                                       : "hangup"));
     log_info(NULL, "Starting shutdown...");
+    tell_stopping(life);
     host_set_stopping(life->host, true);
     graph_stop(life->graph, deadline);
     pthread_mutex_lock(&stopping.lock);
@@ -424,12 +451,20 @@ static int stop(struct life *life, int signal)
     return 0;
 }
 
+/* When the main loop has something to do of its own accord. */
+static uint64_t due_ns(void)
+{
+    const uint64_t memory = memory_due_ns(), watchdog = notify_watchdog_due_ns();
+    return memory < watchdog ? memory : watchdog;
+}
+
 static int wait_for_end(struct life *life)
 {
     sigset_t set = handled_signals(life->link);
     sigaddset(&set, MEMORY_SIGNAL);
     for (;;) {
-        const int s = next_signal(&set, memory_due_ns());
+        notify_watchdog();
+        const int s = next_signal(&set, due_ns());
         if (s == 0)
             memory_work();
         else if (s == MEMORY_SIGNAL)
@@ -456,9 +491,12 @@ int life_run(const struct command_line *cl, const struct run_link *link)
         return 1;
     set_up_signals(link);
     memory_set_up();
+    if (!link) /* the service that runs under motel run speaks for itself */
+        notify_set_up();
     int code = start(&life);
     if (code == 0 && !life.loaded.idle)
         code = wait_for_end(&life);
     life_done(&life);
+    notify_done();
     return code;
 }
