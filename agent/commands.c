@@ -240,7 +240,7 @@ static void print_component(const struct component_type *t)
     print_stability(t);
 }
 
-static int components(void)
+static int component_list(void)
 {
     printf("buildinfo:\n    command: motel\n    description: mini OpenTelemetry collector\n"
            "    version: %s\n",
@@ -260,6 +260,49 @@ static int components(void)
             printf("%s: []\n", component_kind_section(order[i]));
     }
     return finish(stdout);
+}
+
+static bool is_called(const struct component_type *t, const char *name)
+{
+    for (const char *const *a = t->aliases; a && *a; a++)
+        if (strcmp(*a, name) == 0)
+            return true;
+    return strcmp(t->name, name) == 0;
+}
+
+/* The keys of the components of one name: there may be a receiver and an exporter. */
+static int component_keys(const char *name, bool more)
+{
+    const char *names[128] = {0};
+    size_t n = 0;
+    bool found = false;
+    for (const struct component_type *const *t = component_types; *t; t++) {
+        if (n < ARRAY_SIZE(names) - 1)
+            names[n++] = (*t)->name;
+        if (!is_called(*t, name))
+            continue;
+        printf("%s## %s: %s\n\n%s\n\n", found || more ? "\n" : "",
+               component_kind_section((*t)->kind), (*t)->name, (*t)->help ? (*t)->help : "");
+        found = true;
+        if ((*t)->fields && (*t)->fields[0].key)
+            cfg_print_docs(stdout, (*t)->fields);
+        else
+            puts("It has no keys.");
+    }
+    if (found)
+        return 0;
+    const char *near = cfg_suggest(name, names);
+    fprintf(stderr, "Error: unknown component \"%s\"%s%s%s; motel components lists them\n", name,
+            near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    return 1;
+}
+
+static int components(const struct command_line *cl)
+{
+    for (size_t i = 0; i < cl->nwords; i++)
+        if (component_keys(cl->words[i], i > 0) != 0)
+            return 1;
+    return cl->nwords ? finish(stdout) : component_list();
 }
 
 static int featuregate(const struct command_line *cl)
@@ -329,7 +372,7 @@ int command_run(const struct command_line *cl)
     case COMMAND_PRINT_CONFIG: return print_config(cl);
     case COMMAND_EXPLAIN: return explain(cl);
     case COMMAND_HEALTH: return health(cl);
-    case COMMAND_COMPONENTS: return components();
+    case COMMAND_COMPONENTS: return components(cl);
     case COMMAND_FEATUREGATE: return featuregate(cl);
     case COMMAND_VERSION: puts("motel version " MOTEL_VERSION); return finish(stdout);
     case COMMAND_HELP: command_help(stdout, cl->topic); return finish(stdout);

@@ -36,7 +36,7 @@ struct command_line {
     enum print_format format;
     bool unchecked;   /* print-config --validate=false */
     const char *gate; /* featuregate: the one to show; NULL = all */
-    const char **words; /* run: the command and its arguments, NULL ended; replay, report: files; health: an address */
+    const char **words; /* run: the command and its arguments, NULL ended; replay, report: files; health: an address; components: names */
     size_t nwords;
     struct replay_flags {
         const char *to, *protocol, *compression, *state;
@@ -45,8 +45,7 @@ struct command_line {
         int64_t rate;
     } replay;
     struct report_flags {
-        bool json, all, live;
-        const char *listen;
+        bool json, all;
         size_t max_traces;
     } report;
     struct health_flags {

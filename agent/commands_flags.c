@@ -6,7 +6,6 @@
 #include "agent/base/duration.h"
 #include "agent/base/number.h"
 #include "agent/commands_parts.h"
-#include "agent/net/server.h"
 
 #define MAX_TRACES 50000000   /* of report: some 100 GB */
 #define MAX_RATE 1000000000ll /* of replay: records a second */
@@ -121,20 +120,6 @@ static int apply_all(struct command_line *cl, const char *value, struct err *ret
     return parse_bool("all", value, &cl->report.all, reterr);
 }
 
-static int apply_live(struct command_line *cl, const char *value, struct err *reterr)
-{
-    return parse_bool("live", value, &cl->report.live, reterr);
-}
-
-static int apply_listen(struct command_line *cl, const char *value, struct err *reterr)
-{
-    cl->report.listen = value;
-    int r = endpoint_check(value, reterr);
-    if (r < 0)
-        err_prefix(reterr, "invalid argument \"%s\" for \"--listen\" flag: ", value);
-    return r;
-}
-
 static int parse_count(const char *name, const char *value, int64_t max, int64_t *ret,
                        struct err *reterr)
 {
@@ -245,20 +230,18 @@ const struct command_flag command_flags[] = {
     {"gym-config", 0, false, COMMANDS_THAT_LOAD | COMMAND_BIT(COMMAND_EXPLAIN), apply_gym_config},
     {"set", 0, false, COMMANDS_THAT_LOAD, apply_set},
     {"feature-gates", 0, false, COMMANDS_THAT_LOAD, apply_gates},
-    {"format", 0, false, COMMAND_BIT(COMMAND_PRINT_CONFIG), apply_format},
-    {"mode", 0, false, COMMAND_BIT(COMMAND_PRINT_CONFIG), apply_mode},
+    {"format", 0, false, COMMAND_BIT(COMMAND_PRINT_CONFIG), apply_format, "yaml|json"},
+    {"mode", 0, false, COMMAND_BIT(COMMAND_PRINT_CONFIG), apply_mode, "redacted"},
     {"validate", 0, true, COMMAND_BIT(COMMAND_PRINT_CONFIG), apply_validate},
     {"to", 0, false, REPLAY, apply_to},
-    {"protocol", 0, false, REPLAY, apply_protocol},
-    {"compression", 0, false, REPLAY, apply_compression},
+    {"protocol", 0, false, REPLAY, apply_protocol, "grpc|http/protobuf|http/json"},
+    {"compression", 0, false, REPLAY, apply_compression, "gzip|zstd|snappy|zlib|deflate|lz4|none"},
     {"header", 0, false, REPLAY | HEALTH, apply_header},
     {"set-resource", 0, false, REPLAY, apply_set_resource},
     {"rate", 0, false, REPLAY, apply_rate},
     {"state", 0, false, REPLAY, apply_state},
     {"json", 0, true, REPORT, apply_json},
     {"all", 0, true, REPORT, apply_all},
-    {"live", 0, true, REPORT, apply_live},
-    {"listen", 0, false, REPORT, apply_listen},
     {"max-traces", 0, false, REPORT, apply_max_traces},
     {"timeout", 0, false, HEALTH, apply_timeout},
     {"wait", 0, false, HEALTH, apply_wait},

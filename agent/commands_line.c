@@ -5,6 +5,9 @@
 
 #include "agent/commands_parts.h"
 
+#define COMMANDS_WITH_WORDS                                                                        \
+    (COMMAND_BIT(COMMAND_REPLAY) | COMMAND_BIT(COMMAND_REPORT) | COMMAND_BIT(COMMAND_COMPONENTS))
+
 struct parser {
     int argc;
     char *const *argv;
@@ -17,10 +20,7 @@ struct parser {
     bool over;             /* after "--" */
 };
 
-static const struct {
-    const char *name;
-    enum command command;
-} commands[] = {
+const struct command_word command_words[] = {
     {"run", COMMAND_JOB},
     {"replay", COMMAND_REPLAY},
     {"report", COMMAND_REPORT},
@@ -34,6 +34,7 @@ static const struct {
     {"version", COMMAND_VERSION},
     {"help", COMMAND_HELP},
 };
+const size_t command_nwords = ARRAY_SIZE(command_words);
 
 /* The value of a flag: behind its equals sign, or the next argument. */
 static int take_value(struct parser *p, const char *arg, const char *equals, bool bare,
@@ -155,9 +156,9 @@ static int take_job(struct parser *p)
 /* motel help COMMAND */
 static int set_topic(struct parser *p, const char *arg)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-        if (strcmp(commands[i].name, arg) == 0) {
-            p->cl->topic = commands[i].command;
+    for (size_t i = 0; i < ARRAY_SIZE(command_words); i++)
+        if (strcmp(command_words[i].name, arg) == 0) {
+            p->cl->topic = command_words[i].command;
             return 0;
         }
     return err_set(p->err, -EINVAL, "unknown command \"%s\"; motel help lists them", arg);
@@ -171,19 +172,19 @@ static int parse_word(struct parser *p, const char *arg)
         return take_job(p);
     const enum command c = p->cl->command;
     if (p->named &&
-        (c == COMMAND_REPLAY || c == COMMAND_REPORT || (c == COMMAND_HEALTH && p->cl->nwords == 0)))
+        (COMMANDS_WITH_WORDS & COMMAND_BIT(c) || (c == COMMAND_HEALTH && p->cl->nwords == 0)))
         return add_word(p->cl, arg, p->err);
     if (p->named && p->cl->command == COMMAND_FEATUREGATE && !p->cl->gate) {
         p->cl->gate = arg;
         return 0;
     }
     const bool topic = p->cl->command == COMMAND_HELP; /* "help validate" */
-    for (size_t i = 0; (!p->named || topic) && i < ARRAY_SIZE(commands); i++)
-        if (strcmp(commands[i].name, arg) == 0) {
+    for (size_t i = 0; (!p->named || topic) && i < ARRAY_SIZE(command_words); i++)
+        if (strcmp(command_words[i].name, arg) == 0) {
             p->named = true;
-            p->cl->topic = commands[i].command;
+            p->cl->topic = command_words[i].command;
             if (p->cl->command == COMMAND_RUN)
-                p->cl->command = commands[i].command;
+                p->cl->command = command_words[i].command;
             return 0;
         }
     if (access(arg, F_OK) == 0)
@@ -191,9 +192,9 @@ static int parse_word(struct parser *p, const char *arg)
                        arg);
     if (p->named)
         return err_set(p->err, -EINVAL, "unexpected argument \"%s\"", arg);
-    const char *names[ARRAY_SIZE(commands) + 1] = {0};
-    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-        names[i] = commands[i].name;
+    const char *names[ARRAY_SIZE(command_words) + 1] = {0};
+    for (size_t i = 0; i < ARRAY_SIZE(command_words); i++)
+        names[i] = command_words[i].name;
     const char *near = cfg_suggest(arg, names);
     return err_set(p->err, -EINVAL, "unknown command \"%s\" for \"motel\"%s%s%s", arg,
                    near ? "; did you mean " : "", near ? near : "", near ? "?" : "");

@@ -15,6 +15,7 @@ struct command_flag {
     bool bare;         /* may stand without a value, which then is "true" */
     unsigned commands; /* where it is known */
     int (*apply)(struct command_line *cl, const char *value, struct err *reterr); /* 0 or a negative errno that says what was expected */
+    const char *choices; /* "yaml|json": what can be given, for completions; NULL = see the help */
 };
 extern const struct command_flag command_flags[];
 extern const size_t command_nflags; /* at most: */
@@ -22,5 +23,12 @@ extern const size_t command_nflags; /* at most: */
 
 /* Help texts that stand in files of their own. */
 extern const char command_health_help[];
+
+struct command_word { /* what a command is called; a second name of it follows the first */
+    const char *name;
+    enum command command;
+};
+extern const struct command_word command_words[];
+extern const size_t command_nwords;
 
 #endif

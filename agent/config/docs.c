@@ -55,7 +55,7 @@ static void print_help(FILE *f, const struct cfg_field *field)
     if (more->min != 0 || more->max != 0) {
         fputs(" At least ", f);
         print_bound(f, field, more->min);
-        if (more->max < 9.2e18) {
+        if (more->max < 9e15) {
             fputs(", at most ", f);
             print_bound(f, field, more->max);
         }

@@ -1,4 +1,4 @@
-/* Pipelines inside a command (replay, report --live): made from a configuration that the command writes itself. */
+/* Pipelines inside a command (replay): made from a configuration that the command writes itself. */
 #ifndef MOTEL_GYM_EMBED_H
 #define MOTEL_GYM_EMBED_H
 

@@ -35,7 +35,7 @@ static const struct cfg_field pipeline_fields[] = {
 static const struct cfg_field pipeline_elem = {
     .kind = BIND_STRUCT, .fields = pipeline_fields, CFG_NESTED(struct pipeline_config)};
 
-static const struct cfg_field service_fields[] = {
+const struct cfg_field service_fields[] = {
     {.key = "extensions",
      .kind = BIND_LIST,
      CFG_AT(struct service_config, extensions),

@@ -7,6 +7,8 @@
 #include "agent/config/config.h"
 #include "agent/pipeline/component.h"
 
+extern const struct cfg_field service_fields[]; /* the `service:` section */
+
 struct component_settings {
     const char *id;                     /* as written */
     const struct component_type *type;

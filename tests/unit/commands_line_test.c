@@ -122,7 +122,7 @@ static void test_mistakes(void **state)
         {{"--set", "foo", NULL}, "invalid argument \"foo\" for \"--set\" flag: missing equal sign"},
         {{"frob", NULL}, "unknown command \"frob\" for \"motel\""},
         {{"validat", NULL}, "unknown command \"validat\" for \"motel\"; did you mean validate?"},
-        {{"components", "more", NULL}, "unexpected argument \"more\""},
+        {{"validate", "more", NULL}, "unexpected argument \"more\""},
         {{"components", "--config", "x", NULL}, "unknown flag: --config here"},
         {{"--format", "json", NULL}, "unknown flag: --format here"},
         {{"--wait", "1s", NULL}, "unknown flag: --wait here"},
