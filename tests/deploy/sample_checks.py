@@ -295,8 +295,12 @@ def motel_commands(text):
     """Command lines of motel in a shell text, also those behind a launcher such as srun."""
     for words in simple_commands(text):
         for i, word in enumerate(words):
-            if os.path.basename(word) == "motel" and (i == 0 or words[0] in ("srun", "timeout", "docker", "podman", "chroot", "uvx", "systemd-run")):
-                yield words[i:]
+            if words[0] in ("docker", "podman"):
+                ours = i > 0 and re.fullmatch(r"([\w./-]+/)?motel(:[\w.-]+)?", word)      # the name of an image
+            else:
+                ours = os.path.basename(word) == "motel" and (i == 0 or words[0] in ("srun", "timeout", "chroot", "uvx", "systemd-run"))
+            if ours:
+                yield ["motel", *words[i + 1:]]
                 break
 
 

@@ -276,7 +276,7 @@ def of_file(name):
         return of_shell(name, text)
     if ending in UNITS:
         return [Sample("unit", name, text, notes={"name": base})]
-    if re.match(r"(Docker|Container)file", base) or ending == ".dockerfile":
+    if (re.match(r"(Docker|Container)file", base) and ending != ".dockerignore") or ending == ".dockerfile":
         return [Sample("dockerfile", name, text)]
     if ending in (".json", ".toml", ".ini", ".cfg", ".py"):
         return [Sample({".cfg": "ini", ".py": "python"}.get(ending, ending[1:]), name, text)]

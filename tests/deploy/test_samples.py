@@ -100,6 +100,7 @@ COPIES = [
     ("a block of a page", of_page, PAGE, "otlp_http:", "otlp_htp:"),
     ("a command in a page", of_page, PAGE, "motel --config FILE", "motel --confg FILE"),
     ("a command in the text of a page", of_page, PAGE, "validate --config", "validate --confg"),
+    ("a command of an image", of_page, "    docker run -v q:/var/lib/motel -p 1:1 motel:0.1.0 --config /etc/motel/motel.yaml\n", "--config", "--confg"),
     ("a link to no file", of_page, PAGE, "#a-page", "nowhere.md"),
     ("a link to no heading", of_page, PAGE, "#a-page", "#another"),
     ("a mistake that is none", of_page, "<!-- sample: wrong -->\n```yaml\nprocessors: {batch: {timeot: 1s}}\n```\n", "timeot", "timeout"),
