@@ -8,6 +8,7 @@
 #include "agent/base/secrets.h"
 #include "agent/config/tree.h"
 #include "agent/config/value_json.h"
+#include "agent/doctor.h"
 #include "agent/gym/replay.h"
 #include "agent/gym/report_command.h"
 #include "agent/gym/telemetry.h"
@@ -373,6 +374,7 @@ int command_run(const struct command_line *cl)
     case COMMAND_EXPLAIN: return explain(cl);
     case COMMAND_HEALTH: return health(cl);
     case COMMAND_COMPONENTS: return components(cl);
+    case COMMAND_DOCTOR: return doctor_run(cl);
     case COMMAND_FEATUREGATE: return featuregate(cl);
     case COMMAND_VERSION: puts("motel version " MOTEL_VERSION); return finish(stdout);
     case COMMAND_HELP: command_help(stdout, cl->topic); return finish(stdout);

@@ -14,6 +14,7 @@ enum command {
     COMMAND_PRINT_CONFIG,
     COMMAND_EXPLAIN,
     COMMAND_HEALTH,
+    COMMAND_DOCTOR,
     COMMAND_FEATUREGATE,
     COMMAND_VERSION,
     COMMAND_HELP,
@@ -49,7 +50,7 @@ struct command_line {
         size_t max_traces;
     } report;
     struct health_flags {
-        int64_t timeout_ns, wait_ns; /* 0 = not given */
+        int64_t timeout_ns, wait_ns; /* 0 = not given; the first is doctor's, too */
         bool insecure;
     } health; /* and replay.headers */
 };

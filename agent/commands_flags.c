@@ -55,9 +55,10 @@ static int apply_gates(struct command_line *cl _unused_, const char *value, stru
 static int apply_format(struct command_line *cl, const char *value, struct err *reterr)
 {
     cl->format = strcmp(value, "json") == 0 ? FORMAT_JSON : FORMAT_YAML;
-    if (cl->format == FORMAT_YAML && strcmp(value, "yaml") != 0)
+    if (cl->format == FORMAT_YAML && strcmp(value, "yaml") != 0 && strcmp(value, "text") != 0)
         return err_set(reterr, -EINVAL,
-                       "invalid argument \"%s\" for \"--format\" flag: expected yaml or json",
+                       "invalid argument \"%s\" for \"--format\" flag: expected yaml or json "
+                       "(doctor: text or json)",
                        value);
     return 0;
 }
@@ -230,7 +231,8 @@ const struct command_flag command_flags[] = {
     {"gym-config", 0, false, COMMANDS_THAT_LOAD | COMMAND_BIT(COMMAND_EXPLAIN), apply_gym_config},
     {"set", 0, false, COMMANDS_THAT_LOAD, apply_set},
     {"feature-gates", 0, false, COMMANDS_THAT_LOAD, apply_gates},
-    {"format", 0, false, COMMAND_BIT(COMMAND_PRINT_CONFIG), apply_format, "yaml|json"},
+    {"format", 0, false, COMMAND_BIT(COMMAND_PRINT_CONFIG) | COMMAND_BIT(COMMAND_DOCTOR),
+     apply_format, "yaml|json|text"},
     {"mode", 0, false, COMMAND_BIT(COMMAND_PRINT_CONFIG), apply_mode, "redacted"},
     {"validate", 0, true, COMMAND_BIT(COMMAND_PRINT_CONFIG), apply_validate},
     {"to", 0, false, REPLAY, apply_to},
@@ -243,7 +245,7 @@ const struct command_flag command_flags[] = {
     {"json", 0, true, REPORT, apply_json},
     {"all", 0, true, REPORT, apply_all},
     {"max-traces", 0, false, REPORT, apply_max_traces},
-    {"timeout", 0, false, HEALTH, apply_timeout},
+    {"timeout", 0, false, HEALTH | COMMAND_BIT(COMMAND_DOCTOR), apply_timeout},
     {"wait", 0, false, HEALTH, apply_wait},
     {"insecure", 0, true, HEALTH, apply_insecure},
     {"help", 'h', true, ~0u, apply_help},

@@ -115,6 +115,7 @@ bool command_help_of(FILE *f, enum command topic)
                        : topic == COMMAND_REPLAY  ? replay_help
                        : topic == COMMAND_EXPLAIN ? explain_help
                        : topic == COMMAND_HEALTH  ? command_health_help
+                       : topic == COMMAND_DOCTOR  ? command_doctor_help
                                                   : NULL;
     if (text)
         fputs(text, f);

@@ -30,6 +30,7 @@ const struct command_word command_words[] = {
     {"print-initial-config", COMMAND_PRINT_CONFIG},
     {"explain", COMMAND_EXPLAIN},
     {"health", COMMAND_HEALTH},
+    {"doctor", COMMAND_DOCTOR},
     {"featuregate", COMMAND_FEATUREGATE},
     {"version", COMMAND_VERSION},
     {"help", COMMAND_HELP},

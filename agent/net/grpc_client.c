@@ -395,3 +395,11 @@ bool grpc_client_is_secure(const struct grpc_client *c)
 {
     return c->secure;
 }
+
+void grpc_client_target(const struct grpc_client *c, const char **ret_host, const char **ret_port,
+                        const char **ret_unix_path)
+{
+    *ret_host = c->endpoint.host;
+    *ret_port = c->endpoint.port;
+    *ret_unix_path = c->endpoint.path;
+}

@@ -47,6 +47,8 @@ void grpc_client_call_with(struct grpc_client *c, const char *path, const struct
                            const struct grpc_call_options *o, struct grpc_response *ret);
 /* True when the settings and the endpoint mean TLS. */
 bool grpc_client_is_secure(const struct grpc_client *c);
+/* Where it connects to: host and port, or the path of a unix socket ("" = TCP). They live as long as the client. */
+void grpc_client_target(const struct grpc_client *c, const char **ret_host, const char **ret_port, const char **ret_unix_path);
 void grpc_client_stop(struct grpc_client *c); /* calls under way and later ones end with CANCELLED; closes the connection */
 struct grpc_client *grpc_client_free(struct grpc_client *c); /* NULL ok; returns NULL; no call may be under way */
 DEFINE_CLEANUP(struct grpc_client *, grpc_client_free)

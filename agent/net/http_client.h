@@ -45,6 +45,14 @@ int http_client_send(struct http_client *c, const struct http_client_request *q,
 /* From any thread: the exchange under way, and every later one, ends with -ECANCELED. */
 void http_client_interrupt(struct http_client *c);
 
+/* The parts of a URL; the scheme may be missing (http). IPv6 hosts are in brackets. 0 or -EINVAL. */
+struct http_url {
+    char scheme[8], host[256], port[8], path[512];
+    bool tls;
+};
+int http_url_split(const char *url, struct http_url *ret);
+/* The proxy that a request to `url` takes; false = it goes there directly. */
+bool http_client_proxy(const struct http_client_settings *s, const char *url, struct http_url *ret);
 /* Appends `url` without user name, password, query values or fragment, for logs and errors. */
 void http_url_redact(const char *url, char *ret, size_t size);
 

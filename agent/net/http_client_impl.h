@@ -17,6 +17,9 @@ struct http_easy {
 int http_easy_init(struct http_easy *e, const struct http_client_settings *s, struct err *reterr);
 void http_easy_done(struct http_easy *e); /* a cleared or half-built one is fine */
 
+/* The proxy for a URL of `scheme` and `host`, "" = none, and the hosts that it is not for (NULL = none). */
+const char *http_proxy_of(const struct http_client_settings *s, const char *scheme, const char *host, const char **ret_except);
+
 /* Where a request goes now; changed by redirects. */
 struct http_hop {
     const char *method;

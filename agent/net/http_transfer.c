@@ -264,32 +264,9 @@ static int on_request(void *ctx, char *to _unused_, char *from _unused_, int to_
     return x->tries++ && !x->q->repeatable ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
-/* ---- proxies: Go's ProxyFromEnvironment */
-
-static const char *env_of(const char *upper, const char *lower)
-{
-    const char *v = getenv(upper);
-    return given(v) ? v : getenv(lower);
-}
-
-static bool is_loopback(const char *host)
-{
-    return strcasecmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
-           strcmp(host, "[::1]") == 0;
-}
-
 static void set_proxy(struct http_easy *c, const char *scheme, const char *host)
 {
-    const char *proxy = c->settings.proxy_url, *except = c->settings.no_proxy;
-    if (!given(proxy) && c->settings.no_env_proxy) {
-        proxy = "";
-    } else if (!given(proxy)) {
-        bool https = strcmp(scheme, "https") == 0;
-        proxy = https ? env_of("HTTPS_PROXY", "https_proxy") : env_of("HTTP_PROXY", "http_proxy");
-        except = env_of("NO_PROXY", "no_proxy");
-        if (!given(proxy) || is_loopback(host) || (!https && getenv("REQUEST_METHOD")))
-            proxy = "";
-    }
+    const char *except, *proxy = http_proxy_of(&c->settings, scheme, host, &except);
     curl_easy_setopt(c->curl, CURLOPT_PROXY,
                      proxy); /* "" = none, and no look into the environment */
     curl_easy_setopt(c->curl, CURLOPT_NOPROXY, except ? except : "");

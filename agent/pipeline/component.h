@@ -44,6 +44,7 @@ enum capability { CAP_STORAGE, CAP_SERVER_AUTH, CAP_CLIENT_AUTH, CAP_ENCODING };
 struct host;
 struct component;
 struct fanout;
+struct probe;
 struct exporter_settings; /* pipeline/queue.h */
 
 struct component_args {
@@ -97,6 +98,9 @@ struct component_type {
     size_t (*memory_limit)(const struct component *c);
     /* Extension: all pipelines run (true), or are about to stop (false). NULL = not interested. */
     void (*ready)(struct component *c, bool ready);
+    /* For `doctor`: looks at what the component needs from outside and says what it finds (pipeline/probe.h). The instance was created and is
+     * not started. NULL = needs nothing. */
+    void (*probe)(struct component *c, struct probe *p);
 };
 
 struct component { /* first member of every instance struct */

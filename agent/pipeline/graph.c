@@ -223,3 +223,39 @@ const void *graph_extension(struct graph *g, const char *id, enum capability kin
     }
     return NULL;
 }
+
+/* ---- looking ---- */
+
+static bool is_among(struct node *const *list, size_t n, const struct node *node)
+{
+    for (size_t i = 0; i < n; i++)
+        if (list[i] == node)
+            return true;
+    return false;
+}
+
+static unsigned signals_of(const struct graph *g, const struct node *n)
+{
+    unsigned signals = 0;
+    for (size_t i = 0; i < g->npipelines; i++) {
+        const struct pipeline *p = &g->pipelines[i];
+        if (n->pipeline == p || is_among(p->receivers, p->settings->nreceivers, n) ||
+            is_among(p->exporters, p->settings->nexporters, n))
+            signals |= SIGNAL_BIT(p->settings->signal);
+    }
+    return signals;
+}
+
+void graph_each(struct graph *g,
+                void (*see)(void *ctx, const struct component_settings *s, struct component *c,
+                            unsigned signals),
+                void *ctx)
+{
+    const struct node_list *const lists[] = {&g->extensions, &g->exporters, &g->inner,
+                                             &g->receivers};
+    for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+        for (size_t k = 0; k < lists[i]->n; k++) {
+            const struct node *n = lists[i]->items[k];
+            see(ctx, n->settings, n->component, signals_of(g, n));
+        }
+}

@@ -19,6 +19,9 @@ void graph_hurry(struct graph *g);
 struct graph *graph_free(struct graph *g); /* NULL ok; stopped before */
 const void *graph_extension(struct graph *g, const char *id, enum capability kind); /* NULL = none */
 
+/* Calls see() for every instance: extensions, exporters, processors and connectors, receivers. `signals`: of the pipelines that it is in. */
+void graph_each(struct graph *g, void (*see)(void *ctx, const struct component_settings *s, struct component *c, unsigned signals), void *ctx);
+
 /* One fan-out point. */
 struct queue;
 struct fanout *fanout_new(unsigned nbranches);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "agent/base/clock.h"
+#include "agent/pipeline/probe.h"
 #include "exporters/file/writer.h"
 
 #define DEFAULT_MEGABYTES 100
@@ -141,6 +142,24 @@ static enum verdict file_consume(struct component *c, struct batch *b, struct ac
         return writer_offer(f->writer, b, ack);
     batch_unref(b);
     return ack_answer(ack, VERDICT_RETRY, 0, "shutting down");
+}
+
+/* With group_by the files have names of their own, in the folder of what stands before the star. */
+static void file_probe(struct component *component, struct probe *p)
+{
+    const struct file_config *c = ((struct file_exporter *)component)->config;
+    if (p->step != PROBE_OUTSIDE)
+        return;
+    if (!c->group_by.enabled) {
+        probe_output_file(p, c->path, c->create_directory,
+                          c->append || c->rotation ? "is continued" : "is emptied at the start");
+        return;
+    }
+    _cleanup_free_ char *folder = strndup(c->path, strcspn(c->path, "*"));
+    char *slash = folder ? strrchr(folder, '/') : NULL;
+    if (slash)
+        slash[slash == folder] = 0;
+    probe_directory(p, slash ? folder : ".", true);
 }
 
 /* ---- configuration ---- */
@@ -315,4 +334,5 @@ const struct component_type exporter_file = {
     .stop = file_stop,
     .destroy = file_destroy,
     .consume = file_consume,
+    .probe = file_probe,
 };

@@ -2,10 +2,12 @@
 #include <ctype.h>
 #include <errno.h>
 
+#include "agent/base/clock.h"
 #include "agent/net/grpc_client.h"
 #include "agent/pipeline/auth.h"
 #include "agent/pipeline/otlp_client.h"
 #include "agent/pipeline/queue.h"
+#include "exporters/otlp_grpc/probe.h"
 #include "proto/wire_order.h"
 
 #define KEEPALIVE_MIN_NS 10000000000 /* gRPC's own lower bound for pings */
@@ -297,6 +299,47 @@ static enum verdict otlp_grpc_send(struct component *c, const struct batch *b, u
     return v;
 }
 
+/* ---- doctor */
+
+static void probe_export(struct otlp_grpc *g, struct probe *p, enum signal s,
+                         const struct probe_peer *peer)
+{
+    struct grpc_response res = {0};
+    struct outcome out = {0};
+    char took[32];
+    const char *const subject = signal_name(s);
+    const bool credentials = g->auth || g->nmetadata;
+    const uint64_t begin = clock_now_ns();
+    _cleanup_batch_ struct batch *b = batch_new(s, NULL, 0, 0);
+    if (!b || call_as(g, b, begin + p->timeout_ns, &res, &out) < 0) {
+        probe_fail(p, "export", subject, "", "%s", *out.message ? out.message : "out of memory");
+        return;
+    }
+    client_headers_scrub(&g->config->headers, res.message);
+    otlp_grpc_explain(p, peer, subject, credentials, code_name(res.code), &res,
+                      probe_took(begin, took));
+    buf_unref(res.message_bytes);
+    buf_unref(res.details);
+}
+
+static void probe(struct component *c, struct probe *p)
+{
+    struct otlp_grpc *g = (struct otlp_grpc *)c;
+    struct probe_peer peer = {.grpc = true};
+    if (p->step != PROBE_OUTSIDE)
+        return;
+    grpc_client_target(g->client, &peer.host, &peer.port, &peer.unix_path);
+    if (grpc_client_is_secure(g->client))
+        peer.tls = &g->config->tls;
+    if (peer.tls && !probe_client_tls(p, peer.tls))
+        return;
+    if (!probe_reach(p, &peer))
+        return;
+    for (enum signal s = 0; s < SIGNAL_COUNT; s++)
+        if (p->signals & SIGNAL_BIT(s))
+            probe_export(g, p, s, &peer);
+}
+
 /* ---- keys */
 
 static const struct cfg_field keepalive_fields[] = {
@@ -407,4 +450,5 @@ const struct component_type exporter_otlp_grpc = {
     .stop = stop,
     .destroy = destroy,
     .send = otlp_grpc_send,
+    .probe = probe,
 };

@@ -6,6 +6,7 @@
 #include "agent/net/http_pool.h"
 #include "agent/net/retry_after.h"
 #include "exporters/otlp_http/config.h"
+#include "exporters/otlp_http/probe.h"
 #include "proto/json.h"
 #include "proto/wire_order.h"
 
@@ -91,16 +92,12 @@ static int make_headers(struct otlp_http *h)
     return r;
 }
 
-static int make_pool(struct otlp_http *h, struct err *reterr)
+static struct http_client_settings client_settings(const struct otlp_http_config *c)
 {
-    const struct otlp_http_config *c = h->config;
-    int64_t idle_ns = c->keepalive ? c->keepalive->idle_conn_timeout_ns : 0,
-            per_host = c->keepalive ? c->keepalive->max_idle_conns_per_host : 0;
+    int64_t idle_ns = c->keepalive ? c->keepalive->idle_conn_timeout_ns : 0;
     if (c->idle_conn_timeout_given)
         idle_ns = c->idle_conn_timeout_ns;
-    if (c->max_idle_conns_per_host_given)
-        per_host = c->max_idle_conns_per_host;
-    const struct http_client_settings s = {
+    return (struct http_client_settings){
         .tls = &c->tls,
         .proxy_url = c->proxy_url,
         .user_agent = client_headers_get(&c->headers, "User-Agent") ? NULL : OTLP_USER_AGENT,
@@ -109,6 +106,15 @@ static int make_pool(struct otlp_http *h, struct err *reterr)
         .http2 = c->force_attempt_http2,
         .no_keepalive = !c->keepalive || c->disable_keep_alives,
     };
+}
+
+static int make_pool(struct otlp_http *h, struct err *reterr)
+{
+    const struct otlp_http_config *c = h->config;
+    const struct http_client_settings s = client_settings(c);
+    int64_t per_host = c->keepalive ? c->keepalive->max_idle_conns_per_host : 0;
+    if (c->max_idle_conns_per_host_given)
+        per_host = c->max_idle_conns_per_host;
     h->pool = http_pool_new(&s, per_host > 0 ? (unsigned)per_host : IDLE_PER_HOST, reterr);
     return h->pool ? 0 : -ENOMEM;
 }
@@ -346,6 +352,91 @@ static enum verdict otlp_http_send(struct component *c, const struct batch *b, u
     return exchange(h, b->signal, &q, out);
 }
 
+/* ---- doctor */
+
+/* One server of those that the signals go to. */
+struct probed {
+    struct probe_peer peer;
+    struct http_url room;
+    char at[300]; /* "https://host:port" */
+    bool good;
+};
+
+/* Reaches the server of `url`, unless that of an earlier signal is the same. */
+static const struct probed *probe_server_of(struct otlp_http *h, struct probe *p,
+                                            const struct http_client_settings *s, const char *url,
+                                            struct probed *seen)
+{
+    struct http_url u;
+    char at[300];
+    http_url_split(url, &u);
+    snprintf(at, sizeof(at), "%s://%s:%s", u.scheme, u.host, u.port);
+    struct probed *d = seen;
+    for (; d->at[0]; d++)
+        if (strcmp(d->at, at) == 0)
+            return d;
+    snprintf(d->at, sizeof(d->at), "%s", at);
+    d->good = (!u.tls || probe_client_tls(p, &h->config->tls)) &&
+              probe_reach_url(p, s, url, &d->peer, &d->room);
+    return d;
+}
+
+/* An empty request as a run would send it, but for redirects, which are looked at. */
+static void probe_export(struct otlp_http *h, struct probe *p, struct http_client *client,
+                         enum signal s, const struct probe_peer *peer)
+{
+    struct http_client_response res;
+    struct outcome out = {0};
+    struct err e = {0};
+    char url[300], took[32];
+    _cleanup_(body_done) struct body body = {{NULL, 0}};
+    _cleanup_(request_headers_done) struct request_headers headers = {NULL};
+    _cleanup_batch_ struct batch *b = batch_new(s, NULL, 0, 0);
+    http_url_redact(h->urls[s], url, sizeof(url));
+    if (!b || make_body(h, b, &body) < 0 || make_request_headers(h, &headers, &out) < 0) {
+        probe_fail(p, "export", url, "", "%s", *out.message ? out.message : "out of memory");
+        return;
+    }
+    const uint64_t begin = clock_now_ns();
+    const struct http_client_request q = {.method = "POST",
+                                          .url = h->urls[s],
+                                          .headers = headers.lines,
+                                          .body = &body.bytes,
+                                          .nbody = 1,
+                                          .deadline_ns = begin + p->timeout_ns,
+                                          .max_response_bytes = RESPONSE_BYTES};
+    if (http_client_send(client, &q, &res, &e) < 0) {
+        probe_unanswered(p, peer, "export", url, e.text);
+        return;
+    }
+    otlp_http_explain(p, h->config, s, url, &res, probe_took(begin, took));
+    buf_unref(res.body);
+}
+
+static void probe(struct component *c, struct probe *p)
+{
+    struct otlp_http *h = (struct otlp_http *)c;
+    struct probed seen[SIGNAL_COUNT + 1] = {{{NULL}}};
+    struct http_client_settings s = client_settings(h->config);
+    struct err e = {0};
+    s.no_redirects = true;
+    if (p->step != PROBE_OUTSIDE)
+        return;
+    _cleanup_(http_client_freep) struct http_client *client = NULL;
+    for (enum signal i = 0; i < SIGNAL_COUNT; i++) {
+        if (!h->urls[i] || !(p->signals & SIGNAL_BIT(i)))
+            continue;
+        const struct probed *d = probe_server_of(h, p, &s, h->urls[i], seen);
+        if (!d->good)
+            continue;
+        if (!client && !(client = http_client_new(&s, &e))) {
+            probe_fail(p, "export", d->at, "", "%s", e.text);
+            return;
+        }
+        probe_export(h, p, client, i, &d->peer);
+    }
+}
+
 static const char *const aliases[] = {"otlphttp", NULL};
 
 const struct component_type exporter_otlp_http = {
@@ -365,4 +456,5 @@ const struct component_type exporter_otlp_http = {
     .stop = stop,
     .destroy = destroy,
     .send = otlp_http_send,
+    .probe = probe,
 };

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "agent/pipeline/probe.h"
 #include "agent/pipeline/store.h"
 
 #define DEFAULT_DIRECTORY "/var/lib/otelcol/file_storage"
@@ -192,6 +193,16 @@ static const void *storage_capability(struct component *c, enum capability kind)
     return kind == CAP_STORAGE ? &((struct storage *)c)->settings : NULL;
 }
 
+static void storage_probe(struct component *c, struct probe *p)
+{
+    const struct storage_config *config = ((struct storage *)c)->config;
+    if (p->step != PROBE_OUTSIDE)
+        return;
+    probe_directory(p, config->directory, config->create_directory);
+    if (compacts(config) && strcmp(config->compaction.directory, config->directory) != 0)
+        probe_directory(p, config->compaction.directory, config->create_directory);
+}
+
 /* ---- fields ---- */
 
 /* clang-format off */
@@ -244,4 +255,5 @@ const struct component_type extension_file_storage = {
     .start = storage_start,
     .destroy = storage_destroy,
     .capability = storage_capability,
+    .probe = storage_probe,
 };

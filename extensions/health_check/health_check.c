@@ -11,6 +11,7 @@
 #include "agent/net/tls_server.h"
 #include "agent/pipeline/auth.h"
 #include "agent/pipeline/listen.h"
+#include "agent/pipeline/probe.h"
 
 #define MAX_BODY_BYTES 65536u     /* of a request whose credentials are being checked */
 #define STOP_NS (200 * NS_PER_MS) /* an answer under way may be taken */
@@ -219,12 +220,9 @@ static int health_create(const struct component_args *args, struct component **r
     return 0;
 }
 
-static int health_start(struct component *c, struct err *reterr)
+static void server_settings_of(const struct health_config *config, struct server_settings *ret)
 {
-    struct health *h = (struct health *)c;
-    const struct health_config *config = h->config;
-    const struct http_service service = {on_headers, on_request, on_too_large, NULL, h};
-    const struct server_settings s = {
+    *ret = (struct server_settings){
         .endpoint = config->endpoint,
         .transport = config->transport,
         .tls_keys = config->tls,
@@ -235,6 +233,15 @@ static int health_start(struct component *c, struct err *reterr)
             config->keepalive ? config->keepalive->idle_timeout_ns : config->idle_timeout_ns,
         .no_keepalive = !config->keep_alives_enabled && !config->keepalive,
     };
+}
+
+static int health_start(struct component *c, struct err *reterr)
+{
+    struct health *h = (struct health *)c;
+    const struct health_config *config = h->config;
+    const struct http_service service = {on_headers, on_request, on_too_large, NULL, h};
+    struct server_settings s;
+    server_settings_of(config, &s);
     int r = auth_guard_start(&h->guard, c, "http", config->auth, reterr);
     if (r < 0)
         return r;
@@ -261,6 +268,14 @@ static void health_ready(struct component *c, bool ready)
     atomic_store(&h->ready, ready);
     log_info(&c->logger, "Health Check state change",
              LOG_STR("status", ready ? "ready" : "unavailable"));
+}
+
+static void health_probe(struct component *c, struct probe *p)
+{
+    const struct health_config *config = ((struct health *)c)->config;
+    struct server_settings s;
+    server_settings_of(config, &s);
+    probe_server(p, "", &s, true); /* it tells nothing but that it runs */
 }
 
 /* ---- configuration ---- */
@@ -346,4 +361,5 @@ const struct component_type extension_health_check = {
     .stop = health_stop,
     .destroy = health_destroy,
     .ready = health_ready,
+    .probe = health_probe,
 };

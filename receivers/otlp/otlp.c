@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/base/clock.h"
+#include "agent/pipeline/probe.h"
 #include "receivers/otlp/otlp.h"
 
 #define DEFAULT_GRPC_MAX ((size_t)4 << 20)
@@ -239,6 +240,22 @@ static void otlp_destroy(struct component *c)
     otlp_unref(o);
 }
 
+/* ---- doctor ---- */
+
+static void otlp_probe(struct component *c, struct probe *p)
+{
+    const struct otlp_protocols_config *protocols = &((struct otlp *)c)->config->protocols;
+    struct server_settings s;
+    if (protocols->grpc) {
+        otlp_grpc_settings(protocols->grpc, &s);
+        probe_server(p, "grpc", &s, protocols->grpc->auth != NULL);
+    }
+    if (protocols->http) {
+        otlp_http_settings(protocols->http, &s);
+        probe_server(p, "http", &s, protocols->http->auth != NULL);
+    }
+}
+
 const struct component_type receiver_otlp = {
     .kind = KIND_RECEIVER,
     .name = "otlp",
@@ -252,4 +269,5 @@ const struct component_type receiver_otlp = {
     .start = otlp_start,
     .stop = otlp_stop,
     .destroy = otlp_destroy,
+    .probe = otlp_probe,
 };

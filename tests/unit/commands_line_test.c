@@ -68,6 +68,9 @@ static void test_commands(void **state)
         {{"health", NULL}, COMMAND_HEALTH},
         {{"health", "--wait=3s", "http://x/", "--insecure", NULL}, COMMAND_HEALTH},
         {{"health", "--config", "x", "--timeout", "1s", NULL}, COMMAND_HEALTH},
+        {{"doctor", NULL}, COMMAND_DOCTOR},
+        {{"doctor", "--config", "x", "--set=a=b", "--timeout", "1s", "--format=json", NULL},
+         COMMAND_DOCTOR},
         {{"print-config", "--format=json", "--validate=false", NULL}, COMMAND_PRINT_CONFIG},
         {{"print-initial-config", "--validate", NULL}, COMMAND_PRINT_CONFIG},
         {{"featuregate", "pdata.useProtoPooling", NULL}, COMMAND_FEATUREGATE},
@@ -132,7 +135,8 @@ static void test_mistakes(void **state)
         {{"health", "--wait=0s", NULL},
          "invalid argument \"0s\" for \"--wait\" flag: expected a time such as 3s, at most 24h"},
         {{"print-config", "--format", "toml", NULL},
-         "invalid argument \"toml\" for \"--format\" flag: expected yaml or json"},
+         "invalid argument \"toml\" for \"--format\" flag: expected yaml or json "
+         "(doctor: text or json)"},
         {{"--feature-gates=nope", NULL},
          "invalid argument for \"--feature-gates\" flag: no such feature gate \"nope\"; motel "
          "featuregate lists all"},
