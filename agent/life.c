@@ -363,6 +363,31 @@ static int next_signal(const sigset_t *set, uint64_t until_ns)
     }
 }
 
+/* When the main loop has something to do of its own accord. */
+static uint64_t due_ns(void)
+{
+    const uint64_t memory = memory_due_ns(), watchdog = notify_watchdog_due_ns();
+    return memory < watchdog ? memory : watchdog;
+}
+
+/* The next signal of `set`, 0 at `until_ns`; does meanwhile what is due. */
+static int attend(const sigset_t *set, uint64_t until_ns)
+{
+    sigset_t all = *set;
+    sigaddset(&all, MEMORY_SIGNAL);
+    for (;;) {
+        notify_watchdog();
+        const uint64_t due = due_ns();
+        const int s = next_signal(&all, due < until_ns ? due : until_ns);
+        if (s == MEMORY_SIGNAL)
+            memory_signalled();
+        else if (s || clock_now_ns() >= until_ns)
+            return s;
+        else
+            memory_work();
+    }
+}
+
 struct stopping {
     uint64_t limit_ns;
     const struct run_link *link;
@@ -419,25 +444,43 @@ static void tell_stopping(const struct life *life)
     notify_stopping(text, limit_ns + HANG_GRACE_NS + NS_PER_S / 3);
 }
 
+/* After SIGTERM everything goes on for `stop_delay`: who ends a whole job (Slurm's scancel) sends
+ * it to clients and collector at once, and clients have a last batch to send. Another signal ends
+ * the delay. */
+static void linger(const struct life *life, uint64_t deadline_ns)
+{
+    const uint64_t now = clock_now_ns(), end = now + (uint64_t)life->loaded.motel.stop_delay_ns,
+                   until = end < deadline_ns ? end : deadline_ns;
+    const sigset_t set = handled_signals(life->link);
+    if (until <= now)
+        return;
+    log_info(NULL, "Clients have until the end of stop_delay",
+             LOG_INT("ms", (int64_t)((until - now) / NS_PER_MS)));
+    while (attend(&set, until) == SIGHUP)
+        ;
+}
+
 static int stop(struct life *life, int signal)
 {
     /* read by a thread that lives as long as the process */
     static struct stopping stopping = {.lock = PTHREAD_MUTEX_INITIALIZER};
     pthread_t watcher;
     const uint64_t deadline = stop_deadline(&life->loaded);
+    if (!life->link)
+        log_info(NULL, "Received signal from OS",
+                 LOG_STR("signal", signal == SIGTERM  ? "terminated"
+                                   : signal == SIGINT ? "interrupt"
+                                                      : "hangup"));
+    tell_stopping(life);
+    if (signal == SIGTERM)
+        linger(life, deadline);
     stopping.limit_ns = deadline + HANG_GRACE_NS;
     stopping.link = life->link;
     stopping.saves = *life->loaded.motel.spill_directory != '\0';
     stopping.graph = life->graph;
     if (pthread_create(&watcher, NULL, watch_stop, &stopping) == 0)
         pthread_detach(watcher);
-    if (!life->link)
-        log_info(NULL, "Received signal from OS",
-                 LOG_STR("signal", signal == SIGTERM  ? "terminated"
-                                   : signal == SIGINT ? "interrupt"
-                                                      : "hangup"));
     log_info(NULL, "Starting shutdown...");
-    tell_stopping(life);
     host_set_stopping(life->host, true);
     graph_stop(life->graph, deadline);
     pthread_mutex_lock(&stopping.lock);
@@ -451,25 +494,12 @@ static int stop(struct life *life, int signal)
     return 0;
 }
 
-/* When the main loop has something to do of its own accord. */
-static uint64_t due_ns(void)
-{
-    const uint64_t memory = memory_due_ns(), watchdog = notify_watchdog_due_ns();
-    return memory < watchdog ? memory : watchdog;
-}
-
 static int wait_for_end(struct life *life)
 {
-    sigset_t set = handled_signals(life->link);
-    sigaddset(&set, MEMORY_SIGNAL);
+    const sigset_t set = handled_signals(life->link);
     for (;;) {
-        notify_watchdog();
-        const int s = next_signal(&set, due_ns());
-        if (s == 0)
-            memory_work();
-        else if (s == MEMORY_SIGNAL)
-            memory_signalled();
-        else if (s == SIGHUP && command_line_configured(life->cl))
+        const int s = attend(&set, UINT64_MAX);
+        if (s == SIGHUP && command_line_configured(life->cl))
             reload(life);
         else /* a terminal that closes ends a collector without a configuration */
             return stop(life, s);

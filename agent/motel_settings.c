@@ -25,6 +25,13 @@ const struct cfg_field motel_fields[] = {
      .def = "25s",
      CFG_MORE(.min = 0, .max = 3600e9),
      .help = "Longest time that a stop may take to deliver what was received."},
+    {.key = "stop_delay",
+     .kind = BIND_DURATION,
+     CFG_AT(struct motel_settings, stop_delay_ns),
+     .def = "0s",
+     CFG_MORE(.min = 0, .max = 3600e9),
+     .help = "How long everything goes on after SIGTERM, for clients that were told to end at the "
+             "same time; part of shutdown_timeout. SIGINT stops at once."},
     {.key = "file_mode",
      .kind = BIND_OCTAL,
      CFG_AT(struct motel_settings, file_mode),

@@ -66,6 +66,7 @@ const void *host_extension(struct host *h, const char *id, enum capability kind)
 struct motel_settings {
     bool redact;
     int64_t shutdown_timeout_ns;
+    int64_t stop_delay_ns; /* receivers go on for this long after SIGTERM */
     int64_t file_mode; /* of files that exporters create; -1 = their own default */
     /* limits of what clients may send (agent/net/limits.h, proto/check.h); 0 = the default */
     int64_t max_connections, max_header_bytes, client_timeout_ns, request_timeout_ns, stream_reset_burst, stream_reset_rate;

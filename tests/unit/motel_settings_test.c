@@ -48,6 +48,7 @@ static void test_defaults(void **state)
     assert_int_equal(b.result, 0);
     assert_true(b.s.redact);
     assert_int_equal(b.s.shutdown_timeout_ns, 25000000000);
+    assert_int_equal(b.s.stop_delay_ns, 0);
     assert_int_equal(b.s.file_mode, -1);
     assert_int_equal(b.s.max_connections, 0);
     assert_int_equal(b.s.max_header_bytes, 16384);
@@ -77,14 +78,19 @@ static void test_file(void **state)
 static void test_precedence(void **state)
 {
     (void)state;
-    char *const environment[] = {"MOTEL_SHUTDOWN_TIMEOUT=2s", "MOTEL_FILE_MODE=0600",
-                                 "MOTEL_REDACT=", "PATH=/bin", NULL};
+    char *const environment[] = {"MOTEL_SHUTDOWN_TIMEOUT=2s",
+                                 "MOTEL_FILE_MODE=0600",
+                                 "MOTEL_STOP_DELAY=1500ms",
+                                 "MOTEL_REDACT=",
+                                 "PATH=/bin",
+                                 NULL};
     const struct motel_flag flags[] = {
         {motel_setting_of_flag("shutdown-timeout"), "--shutdown-timeout", "3s"}};
     struct bound b = bind("motel: {redact: false, shutdown_timeout: 1s, file_mode: '0644'}",
                           environment, flags, 1);
     assert_string_equal(b.errors, "");
     assert_int_equal(b.s.shutdown_timeout_ns, 3000000000);
+    assert_int_equal(b.s.stop_delay_ns, 1500000000);
     assert_int_equal(b.s.file_mode, 0600);
     assert_false(b.s.redact); /* an empty variable counts as not set */
     unbind(&b);
