@@ -173,7 +173,7 @@ def reference(start):
 class HttpSink:
     """An HTTP backend on Python's http.server. `answer(sink, n)` gives (status, headers, body) for the n-th request."""
 
-    def __init__(self, answer=None, delay=0.0, port=0):
+    def __init__(self, answer=None, delay=0.0, port=0, host="127.0.0.1"):
         self.requests, self.lock = [], threading.Lock()
         sink = self
 
@@ -215,7 +215,7 @@ class HttpSink:
             def log_message(self, *_):
                 pass
         self.answer, self.delay = answer, delay
-        self.server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self.server = ThreadingHTTPServer((host, port), Handler)
         self.server.daemon_threads = True
         self.port = self.server.server_address[1]
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
