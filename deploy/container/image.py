@@ -28,7 +28,7 @@ def settings(version):
         "Env": ["PATH=/usr/bin:/bin"],
         "Entrypoint": ["/usr/bin/motel"],
         "Cmd": ["--config", "/etc/motel/motel.yaml"],
-        "WorkingDir": "/",
+        "WorkingDir": "/var/lib/motel",
         "StopSignal": "SIGTERM",
         # Docker's; OCI has no such thing and readers of OCI images pass over it.
         "Healthcheck": {"Test": ["CMD", "/usr/bin/motel", "health"], "Interval": 10 * SECOND, "Timeout": 5 * SECOND, "StartPeriod": 10 * SECOND, "Retries": 3},

@@ -64,7 +64,7 @@ def mistakes(config):
     """What is not as it should be in the configuration of an image."""
     c = config["config"]
     wanted = {
-        "User": "10001:10001", "Entrypoint": ["/usr/bin/motel"], "Cmd": ["--config", "/etc/motel/motel.yaml"], "StopSignal": "SIGTERM", "WorkingDir": "/",
+        "User": "10001:10001", "Entrypoint": ["/usr/bin/motel"], "Cmd": ["--config", "/etc/motel/motel.yaml"], "StopSignal": "SIGTERM", "WorkingDir": "/var/lib/motel",
         "ExposedPorts": {"4317/tcp": {}, "4318/tcp": {}, "13133/tcp": {}, "8888/tcp": {}}, "Env": ["PATH=/usr/bin:/bin"],
     }
     said = [f"{k}: {c.get(k)!r}, not {v!r}" for k, v in wanted.items() if c.get(k) != v]
@@ -202,21 +202,26 @@ def test_as_it_comes(bundle, container):
     assert [names.count(f"py-span-{i}") for i in range(5)] == [2] * 5
 
 
-def test_health_says_when_it_is_not_well(bundle, container, tmp_path):
-    (tmp_path / "motel.yaml").write_text("receivers: {otlp: {protocols: {http: }}}\nexporters: {nop: }\n"
-                                         "service: {telemetry: {metrics: {level: none}}, pipelines: {traces: {receivers: [otlp], exporters: [nop]}}}\n")
-    c = container(bundle, mounts=[(tmp_path / "motel.yaml", "/etc/motel/motel.yaml", "ro")]).ready((4318,))
-    bad = health(c)
-    assert bad.returncode != 0 and "13133" in bad.stdout + bad.stderr
-    assert c.stop() == 0
-
-
 @pytest.fixture
 def volume(tmp_path):
     folder = tmp_path / "volume"
     folder.mkdir()
     os.chown(folder, 10001, 10001)
     return folder
+
+
+def test_with_a_configuration_of_ones_own(bundle, container, volume, tmp_path):
+    """In place of the image's. Files without a folder are in the volume; the health check fails, for there is none."""
+    (tmp_path / "motel.yaml").write_text("receivers: {otlp: {protocols: {http: }}}\nexporters: {file: {path: telemetry.jsonl}}\n"
+                                         "service: {telemetry: {metrics: {level: none}}, pipelines: {traces: {receivers: [otlp], exporters: [file]}}}\n")
+    c = container(bundle, mounts=[(tmp_path / "motel.yaml", "/etc/motel/motel.yaml", "ro"), (volume, "/var/lib/motel", "rw")]).ready((4318,))
+    bad = health(c)
+    assert bad.returncode == 1 and "13133" in bad.stdout + bad.stderr
+    body = json.dumps(e2e.span_request(7))
+    c.outside("curl", "-sf", "-H", "Content-Type: application/json", "-d", body, "http://127.0.0.1:4318/v1/traces", check=True, stdout=subprocess.DEVNULL)
+    assert c.stop() == 0
+    lines = [json.loads(line) for line in (volume / "telemetry.jsonl").read_text().splitlines()]
+    assert e2e.count_spans(lines) == 7 and os.stat(volume / "telemetry.jsonl").st_uid == 10001
 
 
 @pytest.fixture(scope="module")
