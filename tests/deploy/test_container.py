@@ -163,6 +163,11 @@ def test_what_is_in_the_root(bundle, tmp_path):
     known = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True).stdout.split()
     commands = {n for n in os.listdir(os.path.join(root, "bin")) if n != "busybox"}
     assert len(commands) > 50 and commands <= set(known)
+    # The texts of the licences, and what is said of the packages.
+    for path, words in (("doc/motel/LICENSE", "Apache License"), ("common-licenses/GPL-2", "GNU GENERAL PUBLIC LICENSE"), ("common-licenses/MPL-2.0", "Mozilla Public License"),
+                        ("doc/busybox-static/copyright", "GPL-2"), ("doc/ca-certificates/copyright", "MPL-2.0"), ("doc/motel/LICENSES.txt", "GnuTLS")):
+        with open(os.path.join(root, "usr/share", path), encoding="utf-8") as f:
+            assert words in f.read(), path
     # The certificates are some that a TLS library takes.
     context = ssl.create_default_context(cafile=os.path.join(root, "etc/ssl/certs/ca-certificates.crt"))
     assert context.cert_store_stats()["x509_ca"] > 100
