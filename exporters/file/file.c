@@ -277,12 +277,14 @@ static const struct cfg_field fields[] = {
      CFG_AT(struct file_config, rotation),
      .fields = rotation_fields,
      CFG_NESTED(struct rotation_config),
-     .help = "Start a new file when one is full. An existing file is continued."},
+     .help = "Start a new file when one is full; an existing file is continued. Not together with "
+             "append."},
     {.key = "format",
      .kind = BIND_STRING,
      CFG_AT(struct file_config, format),
      .def = "json",
-     .help = "json: a line for each batch; proto: 4 bytes of length (big-endian) and the message."},
+     .help = "json: a line of OTLP/JSON for each batch; proto: 4 bytes of length (big-endian) and "
+             "the protobuf message."},
     {.key = "encoding",
      .kind = BIND_REFUSED,
      .help = "there are no encoding extensions; use format"},
@@ -300,7 +302,8 @@ static const struct cfg_field fields[] = {
      .kind = BIND_DURATION,
      CFG_AT(struct file_config, flush_interval_ns),
      .def = "1s",
-     .help = "Longest time before a small batch is written; 0 means 1s."},
+     .help =
+         "Longest time before a small batch is written; 0 means 1s. From 4 KiB on nothing waits."},
     {.key = "group_by",
      .kind = BIND_STRUCT,
      CFG_AT(struct file_config, group_by),
@@ -317,7 +320,7 @@ static const struct cfg_field fields[] = {
      CFG_AT(struct file_config, directory_permissions),
      CFG_MORE(CFG_PRESENCE(struct file_config, directory_permissions_given)),
      .def = "\"0755\"",
-     .help = "Mode of directories that are made, less the umask."},
+     .help = "Mode of directories that are made, less the umask. Needs create_directory."},
     {0}};
 
 const struct component_type exporter_file = {

@@ -401,7 +401,7 @@ static const struct cfg_field htpasswd_fields[] = {
     {.key = "file", .kind = BIND_STRING, CFG_AT(struct htpasswd_config, file),
      .help = "File with lines of user:password, read again when it changes."},
     {.key = "inline", .kind = BIND_OPAQUE, CFG_AT(struct htpasswd_config, inline_text),
-     .help = "Such lines; they count before those of the file."},
+     .help = "Such lines; they count before those of the file. Write $$ for $."},
     {0}};
 static const struct cfg_field client_fields[] = {
     {.key = "username", .kind = BIND_STRING, CFG_AT(struct client_config, username), .help = "User name."},

@@ -542,13 +542,15 @@ static const struct cfg_field fields[] = {
      CFG_AT(struct batch_config, send_batch_size),
      .def = "8192",
      CFG_MORE(.unit = "records", .min = 0, .max = UINT32_MAX),
-     .help = "Spans, data points or log records that are sent without waiting for the time."},
+     .help = "Spans, data points or log records that are sent without waiting for the time; 0 "
+             "sends everything at once."},
     {.key = "send_batch_max_size",
      .kind = BIND_INT,
      CFG_AT(struct batch_config, send_batch_max_size),
      .def = "0",
      CFG_MORE(.unit = "records", .min = 0, .max = UINT32_MAX),
-     .help = "Larger batches are cut to this size; 0 means no limit."},
+     .help = "Larger batches are cut to this size, which is not below send_batch_size; 0 means no "
+             "limit."},
     {.key = "metadata_keys",
      .kind = BIND_REFUSED,
      .def = "[]",

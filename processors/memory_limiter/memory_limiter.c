@@ -265,7 +265,8 @@ static const struct cfg_field fields[] = {
      .kind = BIND_INT,
      CFG_AT(struct memory_limiter_config, limit_percentage),
      CFG_MORE(.unit = "%", .min = 0, .max = UINT32_MAX),
-     .help = "The limit as a share of the container's or machine's memory; limit_mib goes first."},
+     .help = "The limit as a share of the container's or machine's memory; limit_mib goes first. "
+             "One of the two must be given."},
     {.key = "spike_limit_percentage",
      .kind = BIND_INT,
      CFG_AT(struct memory_limiter_config, spike_limit_percentage),

@@ -280,7 +280,8 @@ static const struct cfg_field server_fields[] = {
     {.key = "command_pattern",
      .kind = BIND_STRING,
      CFG_AT(struct server_config, command_pattern),
-     .help = "Instead: a regular expression (RE2); every process in whose command line it is found "
+     .help = "Instead of pids: a regular expression (RE2); every process in whose command line it "
+             "is found "
              "is a root."},
     {0}};
 static const struct cfg_field server_elem = {
@@ -301,7 +302,7 @@ static const struct cfg_field fields[] = {
      CFG_AT(struct gym_memory_config, interval_ns),
      .def = "1s",
      CFG_MORE(.min = 10e6, .max = 4e18),
-     .help = "Time between two samples; at least 10ms."},
+     .help = "Time between two samples."},
     {.key = "root_path",
      .kind = BIND_STRING,
      CFG_AT(struct gym_memory_config, root_path),
