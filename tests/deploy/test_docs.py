@@ -95,3 +95,21 @@ def test_there_is_an_example_that_motel_takes(section, name):
     found = list(examples(section, name))
     assert found, f"docs/{section}/{name}.md has no YAML block that configures {name}"
     assert [sample_checks.check(sample) for sample in found] == [""] * len(found)
+
+
+def test_settings_are_all_on_their_page():
+    """Key, flag, variable and default of each, as motel --help has them."""
+    with open(os.path.join(ROOT, "docs", "motel-settings.md"), encoding="utf-8") as f:
+        rows = [[c.strip() for c in line.split("|")[1:-1]] for line in f if line.startswith("| `")]
+    listing = subprocess.run([e2e.MOTEL, "--help"], check=True, capture_output=True, text=True).stdout
+    known = re.findall(r"^  (--[a-z-]+), (MOTEL_[A-Z_]+)(?: \(default (.*)\))?$", listing, re.M)
+    assert len(known) > 10
+    pages = {row[1]: row for row in rows}
+    for flag, variable, default in known:
+        row = pages.get(f"`{flag}`")
+        assert row, f"{flag} is not in docs/motel-settings.md"
+        assert row[0] == "`" + variable[len("MOTEL_"):].lower() + "`"
+        assert row[2] == f"`{variable}`"
+        if default:
+            assert row[3] == f"`{default}`", flag
+    assert len(pages) == len(known)
