@@ -62,9 +62,6 @@ static const char opening[] =
     "  --set KEY=VALUE        one value over all files, dots between the levels\n"
     "  --feature-gates LIST   taken as in the OpenTelemetry Collector; see motel featuregate\n"
     "  --format FORMAT        of print-config: yaml or json; of doctor: text or json\n"
-    "  --mode redacted        of print-config, as in the OpenTelemetry Collector; secrets are "
-    "never "
-    "printed\n"
     "  --validate=false       print-config without a check of the pipelines\n"
     "  -v, --version          the version\n"
     "  -h, --help             this text\n";

@@ -62,3 +62,23 @@ const char command_doctor_help[] =
     "\n"
     "  motel doctor --config collector.yaml\n"
     "  motel doctor --config job.yaml --timeout 2s && motel --config job.yaml\n";
+
+const char command_print_config_help[] =
+    "motel print-config [--config FILE]...    the whole configuration with its defaults\n"
+    "\n"
+    "Merges the configurations, puts variables in, checks them and prints what a start would "
+    "work with.\n"
+    "Secrets are shown as [REDACTED]. Without --config it prints the built-in configuration: a "
+    "file to\n"
+    "start from.\n"
+    "\n"
+    "  --config FILE, --gym-config FILE, --set KEY=VALUE   as for a start\n"
+    "  --format yaml|json                                  yaml unless given\n"
+    "  --validate=false                                    without a check of the pipelines\n"
+    "  --mode redacted                                     as in the OpenTelemetry "
+    "Collector\n"
+    "\n"
+    "Exit codes: 0; 1 a mistake in the configuration or on the command line.\n"
+    "\n"
+    "  motel print-config > motel.yaml\n"
+    "  motel print-config --config collector.yaml --set processors.batch.timeout=1s\n";

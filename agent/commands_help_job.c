@@ -110,13 +110,14 @@ static const char explain_help[] =
 
 bool command_help_of(FILE *f, enum command topic)
 {
-    const char *text = topic == COMMAND_JOB       ? run_help
-                       : topic == COMMAND_REPORT  ? report_help
-                       : topic == COMMAND_REPLAY  ? replay_help
-                       : topic == COMMAND_EXPLAIN ? explain_help
-                       : topic == COMMAND_HEALTH  ? command_health_help
-                       : topic == COMMAND_DOCTOR  ? command_doctor_help
-                                                  : NULL;
+    const char *text = topic == COMMAND_JOB            ? run_help
+                       : topic == COMMAND_REPORT       ? report_help
+                       : topic == COMMAND_REPLAY       ? replay_help
+                       : topic == COMMAND_EXPLAIN      ? explain_help
+                       : topic == COMMAND_HEALTH       ? command_health_help
+                       : topic == COMMAND_DOCTOR       ? command_doctor_help
+                       : topic == COMMAND_PRINT_CONFIG ? command_print_config_help
+                                                       : NULL;
     if (text)
         fputs(text, f);
     return text != NULL;

@@ -22,7 +22,7 @@ extern const size_t command_nflags; /* at most: */
 #define COMMAND_FLAGS_MAX 64
 
 /* Help texts that stand in files of their own. */
-extern const char command_health_help[], command_doctor_help[];
+extern const char command_health_help[], command_doctor_help[], command_print_config_help[];
 
 struct command_word { /* what a command is called; a second name of it follows the first */
     const char *name;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the completions of a shell from the tables of the program: completions.py TABLES.json bash|zsh > motel
 
-Which flags a command has comes from the table of flags; what a flag takes from its choices there or, without, from the word behind it in the
-help: FILE and SOURCE are files, DIR is a directory, yaml|json is one of these.
+Which flags a command has comes from the table of flags; what a flag takes from the word behind it in the help of the command (FILE and SOURCE are
+files, DIR is a directory, yaml|json is one of these), from its choices in the table, or from the word in another help text.
 """
 import re
 import sys
@@ -25,19 +25,21 @@ def kind_of(value):
 
 
 class Flag:
-    def __init__(self, name, letter, bare, kind, words, meaning, commands):
-        self.name, self.letter, self.bare, self.kind, self.words, self.meaning, self.commands = name, letter, bare, kind, words, meaning, commands
+    def __init__(self, name, letter, bare, kind, words, meaning):
+        self.name, self.letter, self.bare, self.kind, self.words, self.meaning = name, letter, bare, kind, words, meaning
 
 
 def first_sentence(text):
     return re.split(r"(?<=[^.])[.;:](?: |$)", text)[0]
 
 
-def flags_of(t):
-    """Every flag of the table, with what its value is."""
+def flags_of(t, command):
+    """The flags of a command, with what their values are."""
     texts = {"": t["help"], **{c["name"]: c["help"] for c in t["commands"]}}
+    order = [texts[command]] + list(texts.values())
+    own = helptext.flag_values(texts[command])
     values, meanings = {}, {}
-    for text in texts.values():
+    for text in order:
         for flag, value in helptext.flag_values(text).items():
             if not values.get(flag):
                 values[flag] = value
@@ -48,24 +50,29 @@ def flags_of(t):
     gates = " ".join(row.split()[0] for row in t["gates"].splitlines()[1:] if row.strip())
     ret = []
     for f in t["flags"]:
-        kind, words = ("words", f["choices"].replace("|", " ")) if f.get("choices") else kind_of(values.get(f["name"], ""))
+        if command not in f["commands"]:
+            continue
+        kind, words = kind_of(own.get(f["name"], ""))
+        if kind == "text" and f.get("choices"):
+            kind, words = "words", f["choices"].replace("|", " ")
+        elif kind == "text":
+            kind, words = kind_of(values.get(f["name"], ""))
         if f["name"] == "to":
             kind = "files"
         if f["name"] == "feature-gates":
             kind, words = "words", gates
-        ret.append(Flag("--" + f["name"], f["letter"], f["bare"], kind, words, meanings.get(f["name"], ""), f["commands"]))
-    load = next(f["commands"] for f in t["flags"] if f["name"] == "set")
+        ret.append(Flag("--" + f["name"], f["letter"], f["bare"], kind, words, meanings.get(f["name"], "")))
+    loads = command in next(f["commands"] for f in t["flags"] if f["name"] == "set")
     by_key = {k[0]: k for k in tables.keys(t["settings_keys"])}
-    for s in t["settings"]:
+    for s in t["settings"] if loads else []:
         kind, words = ("words", "true false") if s["bool"] else ("directories", "") if s["key"].endswith("directory") else \
             ("files", "") if s["key"] == "summary" else ("text", "")
-        ret.append(Flag(s["flag"], "", False, kind, words, first_sentence(by_key[s["key"]][3]), load))
+        ret.append(Flag(s["flag"], "", False, kind, words, first_sentence(by_key[s["key"]][3])))
     return ret
 
 
 def known(t):
     """What both shells need: [(command, what it does, its flags)]; the command "" is none."""
-    flags = flags_of(t)
     what = {"": ""}
     for usage, meaning in helptext.usage_items(dict(helptext.sections(t["help"]))["Usage"]):
         for word in usage.replace("|", " ").split()[1:]:
@@ -73,7 +80,7 @@ def known(t):
                 break
             what.setdefault(word, first_sentence(meaning))
     names = [""] + [c["name"] for c in t["commands"]]
-    return [(name, what.get(name, ""), [f for f in flags if name in f.commands]) for name in names]
+    return [(name, what.get(name, ""), flags_of(t, name)) for name in names]
 
 
 def words_of(t):
@@ -83,8 +90,8 @@ def words_of(t):
 
 
 BASH = r"""# bash completion of motel %(version)s; made when it was built
-_motel_values() { # flag: completes $cur as its value; false when the flag takes none or anything
-    case $1 in
+_motel_values() { # flag: completes $cur as its value, for $command; false when the flag takes none
+    case $command\ $1 in
 %(values)s
     *) return 1 ;;
     esac
@@ -116,7 +123,7 @@ _motel_job() {
 }
 
 _motel() {
-    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command= flags= words= word i over=
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command= flags= words= word i over= joined=
     COMPREPLY=()
     # "--flag=value" is three words where = breaks words, and one where it does not.
     if [ "$cur" = = ]; then
@@ -124,10 +131,7 @@ _motel() {
     elif [ "$prev" = = ]; then
         prev=${COMP_WORDS[COMP_CWORD - 2]}
     elif [[ $cur == --*=* ]]; then
-        prev=${cur%%%%=*} cur=${cur#*=}
-        _motel_values "$prev"
-        COMPREPLY=("${COMPREPLY[@]/#/$prev=}")
-        return
+        prev=${cur%%%%=*} cur=${cur#*=} joined=$prev=
     fi
     for ((i = 1; i < COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
@@ -147,7 +151,10 @@ _motel() {
             ;;
         esac
     done
-    [ -n "$over" ] || ! _motel_values "$prev" || return 0
+    if [ -z "$over" ] && _motel_values "$prev"; then
+        COMPREPLY=("${COMPREPLY[@]/#/$joined}")
+        return
+    fi
     case $command in
 %(commands)s
     esac
@@ -168,17 +175,25 @@ complete -F _motel motel
 
 def bash(t):
     values, with_value, commands = [], [], []
-    flags = {f.name: f for _, _, fs in known(t) for f in fs}
+    everything = known(t)
+    flags = {f.name: f for _, _, fs in reversed(everything) for f in fs}
+
+    def value(pattern, f):
+        action = {"files": "_motel_files", "directories": "_motel_directories", "words": f'_motel_words "{f.words}"', "text": ":"}[f.kind]
+        values.append(f"    {pattern}) {action} ;;")
+    for name, _, fs in everything:
+        for f in fs:
+            if (f.kind, f.words) != (flags[f.name].kind, flags[f.name].words):
+                value(f"{name}\\ {f.name}", f)
     for f in flags.values():
         if not f.bare:
             with_value.append(f.name)
         if not f.bare or f.words:
-            action = {"files": "_motel_files", "directories": "_motel_directories", "words": f'_motel_words "{f.words}"', "text": ":"}[f.kind]
-            values.append(f"    {f.name}) {action} ;;")
+            value(f"*\\ {f.name}", f)
     extra = words_of(t)
-    for name, _, fs in known(t):
+    for name, _, fs in everything:
         names = " ".join([f.name for f in fs] + ["-" + f.letter for f in fs if f.letter])
-        words = " ".join(extra.get(name, [n for n, _, _ in known(t) if n] if name == "" else []))
+        words = " ".join(extra.get(name, [n for n, _, _ in everything if n] if name == "" else []))
         commands.append(f'    {name or chr(34) * 2}) flags="{names}" words="{words}" ;;')
     return BASH % {"version": t["version"], "values": "\n".join(values), "with_value": " | ".join(with_value), "commands": "\n".join(commands)}
 

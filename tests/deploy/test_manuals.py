@@ -172,14 +172,16 @@ def bash(share, folder, *words):
     return {line for line in r.stdout.splitlines() if line}
 
 
-def zsh(share, folder, *words):
+def zsh(share, folder, *lines):
+    """The candidates of each line, which all go to one shell."""
     need("zsh")
     out = folder / "candidates"
-    line = " ".join(words)
-    r = run("zsh", "-f", os.path.join(HERE, "zsh_candidates.zsh"), f"{share}/zsh/site-functions", str(folder), line, str(out))
+    texts = [" ".join(words) for words in lines]
+    r = run("zsh", "-f", os.path.join(HERE, "zsh_candidates.zsh"), f"{share}/zsh/site-functions", str(folder), str(out), *texts)
     assert r.returncode == 0, r.stderr
-    found = set(out.read_text().splitlines()) - {"end"}
+    found = [set(part.splitlines()) for part in re.split(r"^end\n", out.read_text(), flags=re.M)[:-1]]
     out.unlink()
+    assert len(found) == len(lines)
     return found
 
 
@@ -188,6 +190,7 @@ CASES = [
     (["motel", "--config", "coll"], {"collector.yaml", "collected"}),
     (["motel", "validate", "--config", "collector.yaml", "--shut"], {"--shutdown-timeout"}),
     (["motel", "print-config", "--format", ""], {"yaml", "json"}),
+    (["motel", "doctor", "--format", ""], {"text", "json"}),
     (["motel", "replay", "traces.jsonl", "--protocol", "http"], {"http/protobuf", "http/json"}),
     (["motel", "replay", "tra"], {"traces.jsonl"}),
     (["motel", "report", "--max"], {"--max-traces"}),
@@ -200,28 +203,34 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("shell", [bash, zsh])
-@pytest.mark.parametrize("words,expected", CASES, ids=lambda v: " ".join(v) if isinstance(v, list) else "")
-def test_completions(installed, folder, shell, words, expected):
-    assert shell(installed, folder, *words) == expected
-
-
-@pytest.mark.parametrize("shell", [bash, zsh])
-def test_every_command_is_completed(installed, folder, known, shell):
-    assert shell(installed, folder, "motel", "") == {c["name"] for c in known["commands"]}
-    assert shell(installed, folder, "motel", "components", "") == {c["name"] for c in known["components"]}
-    assert "batch" not in shell(installed, folder, "motel", "help", "")
-
-
-@pytest.mark.parametrize("shell", [bash, zsh])
-def test_every_flag_is_completed(installed, folder, known, shell):
+def every_command(known):
+    """Lines that end in what all commands, components and flags are offered for."""
+    yield ["motel", ""], {c["name"] for c in known["commands"]}
+    yield ["motel", "components", ""], {c["name"] for c in known["components"]}
+    yield ["motel", "help", ""], {c["name"] for c in known["commands"]}
     loading = next(f["commands"] for f in known["flags"] if f["name"] == "set")
-    for command in ["", "validate", "health", "replay"]:
+    for command in ["", *(c["name"] for c in known["commands"])]:
         wanted = {"--" + f["name"] for f in known["flags"] if command in f["commands"]}
         if command in loading:
             wanted |= {s["flag"] for s in known["settings"]}
-        assert len(wanted) > 3
-        assert shell(installed, folder, "motel", *([command] if command else []), "--") == wanted
+        yield ["motel", *([command] if command else []), "--"], wanted
+
+
+@pytest.mark.parametrize("words,expected", CASES, ids=lambda v: " ".join(v) if isinstance(v, list) else "")
+def test_bash(installed, folder, words, expected):
+    assert bash(installed, folder, *words) == expected
+
+
+def test_bash_has_every_command_component_and_flag(installed, folder, known):
+    for words, expected in every_command(known):
+        assert (words, bash(installed, folder, *words)) == (words, expected)
+
+
+def test_zsh(installed, folder, known):
+    cases = CASES + list(every_command(known))
+    found = zsh(installed, folder, *(words for words, _ in cases))
+    for (words, expected), got in zip(cases, found):
+        assert (words, got) == (words, expected)
 
 
 def test_bash_takes_values_behind_an_equals_sign(installed, folder):

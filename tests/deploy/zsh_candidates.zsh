@@ -1,7 +1,7 @@
-# zsh -f zsh_candidates.zsh COMPLETIONS FOLDER LINE OUTPUT: types LINE and a tab in an interactive zsh in FOLDER; its candidates are then in OUTPUT, one a
-# line, and "end" follows them. compadd, through which all candidates go, is wrapped.
-zmodload zsh/zpty || exit 1
-setup=$4.setup
+# zsh -f zsh_candidates.zsh COMPLETIONS FOLDER OUTPUT LINE...: types each LINE and a tab in an interactive zsh in FOLDER; its candidates are then in OUTPUT,
+# one a line, and "end" follows those of a line. compadd, through which all candidates go, is wrapped.
+zmodload zsh/zpty zsh/zselect || exit 1
+setup=$3.setup
 cat >$setup <<END
 cd ${(q)2}
 fpath=(${(q)1} \$fpath)
@@ -14,12 +14,12 @@ compadd() {
     fi
     local -a _hits
     builtin compadd -A _hits "\$@"
-    (( \$#_hits )) && print -rl -- \$_hits >>${(q)4}
+    (( \$#_hits )) && print -rl -- \$_hits >>${(q)3}
     builtin compadd "\$@"
 }
 complete-and-tell() {
     zle complete-word
-    print end >>${(q)4}
+    print end >>${(q)3}
 }
 zle -N complete-and-tell
 bindkey '^I' complete-and-tell
@@ -29,11 +29,15 @@ END
 zpty shell zsh -f -i
 zpty -w shell "source ${(q)setup}; echo rea''dy"
 zpty -r -m shell line '*ready*' || exit 1
-: >$4
-zpty -n -w shell "$3"$'\t'
-# What the shell shows has to be read, or it would wait for the terminal.
-while ! grep -qx end $4; do
-    zpty -r -t shell line || zselect -t 5 2>/dev/null || { zmodload zsh/zselect; zselect -t 5 }
+: >$3
+integer n=0
+for text in "${@[4,-1]}"; do
+    n+=1
+    zpty -n -w shell $'\C-u'"$text"$'\t'
+    # What the shell shows has to be read, or it would wait for the terminal.
+    while (( $(grep -cx end $3) < n )); do
+        zpty -r -t shell line || zselect -t 5
+    done
 done
 zpty -d shell
 rm -f $setup
