@@ -28,12 +28,8 @@ def build(folder, arch="x86_64"):
     """Builds the wheel from the static program, with a dist/ of its own; its path."""
     os.makedirs(folder, exist_ok=True)
     program = static_program(arch)
-    dist = os.path.dirname(program)
-    shutil.copy2(program, folder)
-    for name in os.listdir(dist):
-        if name.startswith("LICENSES"):
-            copy = shutil.copytree if os.path.isdir(os.path.join(dist, name)) else shutil.copy2
-            copy(os.path.join(dist, name), os.path.join(folder, name))
+    for path in (program, f"{program}.spdx.json", os.path.join(os.path.dirname(program), "LICENSES.txt")):
+        shutil.copy2(path, folder)
     run = subprocess.run([BUILD, arch], check=True, capture_output=True, text=True, timeout=600, env={**os.environ, "MOTEL_DIST": str(folder)})
     return run.stdout.strip()
 
@@ -75,6 +71,10 @@ def mistakes(path, arch="x86_64"):
     licence_files = re.findall(r"^License-File: (.*)$", metadata, re.M)
     if {f"{INFO}/licenses/{n}" for n in licence_files} != {n for n in files if n.startswith(f"{INFO}/licenses/")}:
         said.append(f"licences: {licence_files}")
+    licence = re.search(r"^License-Expression: (.*)$", metadata, re.M)
+    declared = {p["licenseDeclared"] for p in json.loads(files[f"{INFO}/sboms/motel.spdx.json"])["packages"]}
+    if not licence or {x.strip("()") for x in licence[1].split(" AND ")} != declared or "Apache-2.0" not in declared:
+        said.append(f"licences in the expression: {licence and licence[1]}")
     if f"\nName: motel-collector\nVersion: {version()}\n" not in metadata:
         said.append("name or version")
     with open(static_program(arch), "rb") as f:
@@ -90,12 +90,12 @@ def test_contents(wheel):
     with zipfile.ZipFile(wheel) as z:
         texts = [n for n in z.namelist() if "/licenses/" in n]
         assert len(texts) >= 2, "motel's own licence and those of the libraries"
-        assert "GnuTLS" in b"".join(z.read(n) for n in texts).decode(errors="replace")
+        assert "gnutls" in b"".join(z.read(n) for n in texts).decode(errors="replace").lower()
     assert os.path.getsize(wheel) < 4 << 20
 
 
 @pytest.mark.parametrize("name, old, new", [(f"{INFO}/WHEEL", b"musllinux_1_1", b"musllinux_1_2"), (f"{INFO}/RECORD", b"sha256=", b"sha256=x"), (SCRIPT, b"ELF", b"FLE"),
-                                            (f"{INFO}/METADATA", b"License-File: LICENSE\n", b"")])
+                                            (f"{INFO}/METADATA", b"License-File: LICENSE\n", b""), (f"{INFO}/METADATA", b"AND LGPL-2.1-or-later ", b"")])
 def test_a_broken_copy_is_found(wheel, tmp_path, name, old, new):
     copy = tmp_path / os.path.basename(wheel)
     with zipfile.ZipFile(wheel) as a, zipfile.ZipFile(copy, "w") as b:
