@@ -291,17 +291,28 @@ def simple_commands(text):
     return found
 
 
+IS_MOTEL = re.compile(r"(.*/)?(motel|\$\{?motel\}?)", re.I)
+LAUNCHERS = ("srun", "timeout", "chroot", "uvx", "systemd-run")
+
+
+def where_motel_is(words):
+    """Index of the program in a command line, or None: the word may as well name a container, a package or a file."""
+    if words[0] in ("docker", "podman") and len(words) > 1:
+        of_image = re.compile(r"(.*/)?motel(:\S+)?")
+        found = [i for i, w in enumerate(words) if i > 1 and of_image.fullmatch(w) and not words[i - 1].startswith("-")]
+        return found[-1 if words[1] == "exec" else 0] if words[1] in ("run", "exec", "create") and found else None
+    if IS_MOTEL.fullmatch(words[0]):
+        return 0
+    found = [i for i, w in enumerate(words) if IS_MOTEL.fullmatch(w)]
+    return found[0] if words[0] in LAUNCHERS and found else None
+
+
 def motel_commands(text):
     """Command lines of motel in a shell text, also those behind a launcher such as srun."""
     for words in simple_commands(text):
-        for i, word in enumerate(words):
-            if words[0] in ("docker", "podman"):
-                ours = i > 0 and re.fullmatch(r"([\w./-]+/)?motel(:[\w.-]+)?", word)      # the name of an image
-            else:
-                ours = os.path.basename(word) == "motel" and (i == 0 or words[0] in ("srun", "timeout", "chroot", "uvx", "systemd-run"))
-            if ours:
-                yield ["motel", *words[i + 1:]]
-                break
+        i = where_motel_is(words)
+        if i is not None:
+            yield ["motel", *words[i + 1:]]
 
 
 def without_here_documents(text):
@@ -320,9 +331,10 @@ def check_shell(sample):
 
 
 def shellcheck(path, sample):
-    """A block of a page has no first line, and variables that are set for the reader's programs; the rest is as for scripts."""
-    if sample.text.startswith("#!"):
-        return ["shellcheck", "-S", "warning", "-x", path]
+    """Of a script mistakes count, of a block that a reader copies also what is merely doubtful: it has no first line, though, and sets
+    variables for the reader's programs."""
+    if not re.match(r"[^:]*\.md:", sample.where):
+        return ["shellcheck", *([] if sample.text.startswith("#!") else ["-s", "bash"]), "-S", "error", path]
     return ["shellcheck", "-s", "bash", "-S", "warning", "-e", "SC2034,SC2148,SC2154,SC2164,SC2217", path]
 
 
@@ -438,8 +450,12 @@ def check_inline(sample):
     return "\n".join(filter(None, said))
 
 
+def check_fences(sample):
+    return "a block does not end" if len(re.findall(r"^ *(?:```|~~~)", sample.text, re.M)) % 2 else ""
+
+
 def check_markdown(sample):
-    return "\n".join(filter(None, (check_links(sample), check_inline(sample))))
+    return "\n".join(filter(None, (check_links(sample), check_inline(sample), check_fences(sample))))
 
 
 CHECKS = {

@@ -4,12 +4,13 @@ A comment before a block of a page says what the block itself does not: `<!-- sa
 it belongs, `<!-- sample: wrong -->` that it shows a mistake and has to be refused, `<!-- sample: text -->` that it is nothing to copy.
 """
 import dataclasses
+import re
 import shutil
 
 import pytest
 
 from sample_checks import check, motel_commands
-from samples import Sample, all_samples, of_page, of_shell, of_yaml
+from samples import Sample, all_samples, files, of_page, of_shell, of_yaml, read
 
 SAMPLES = all_samples()
 
@@ -31,6 +32,22 @@ def test_all_kinds_are_found():
     assert kinds >= {"config", "shell", "markdown", "gym", "python"}
     assert sum(s.whole for s in SAMPLES) >= 2
     assert shutil.which("shellcheck"), "shellcheck is one of the packages of `deploy/install-packages test`"
+
+
+def variables(text):
+    """Names of the variables that a configuration reads without a default."""
+    return set(re.findall(r"\$\{(?:env:)?([A-Za-z_]\w*)\}", text))
+
+
+def test_variables_of_configurations_are_told():
+    """Whoever copies a file of deploy/ finds in its comments, or in the files and pages beside it, what has to be set."""
+    told = {name: read(name) or "" for name in files()}
+    for name, text in told.items():
+        if name.endswith((".yaml", ".yml")):
+            comments = "\n".join(re.findall(r"#.*", text))
+            for variable in variables("\n".join(re.sub(r"#.*", "", line) for line in text.split("\n"))):
+                others = (t for n, t in told.items() if n != name)
+                assert re.search(rf"\b{variable}\b", comments) or any(re.search(rf"\b{variable}\b", t) for t in others), f"{name}: {variable}"
 
 
 CONFIGS = [s for s in SAMPLES if s.kind == "config" and not s.wrong]
@@ -100,7 +117,12 @@ COPIES = [
     ("a block of a page", of_page, PAGE, "otlp_http:", "otlp_htp:"),
     ("a command in a page", of_page, PAGE, "motel --config FILE", "motel --confg FILE"),
     ("a command in the text of a page", of_page, PAGE, "validate --config", "validate --confg"),
+<<<<<<< HEAD
     ("a command of an image", of_page, "    docker run -v q:/var/lib/motel -p 1:1 motel:0.1.0 --config /etc/motel/motel.yaml\n", "--config", "--confg"),
+=======
+    ("a command in a container", of_page, "    docker run --name motel -p 1:1 registry/motel:1 --config FILE\n", "--config", "--confg"),
+    ("a block that does not end", of_page, "```text\na\n```\n", "a\n```", "a\n"),
+>>>>>>> c68b4e6 (README: ways to get motel to where it runs; what differs on purpose has moved)
     ("a link to no file", of_page, PAGE, "#a-page", "nowhere.md"),
     ("a link to no heading", of_page, PAGE, "#a-page", "#another"),
     ("a mistake that is none", of_page, "<!-- sample: wrong -->\n```yaml\nprocessors: {batch: {timeot: 1s}}\n```\n", "timeot", "timeout"),
