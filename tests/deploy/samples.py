@@ -191,7 +191,9 @@ def of_block(where, language, text, note):
 
 def foreign(text):
     """YAML of other programs: Kubernetes, compose, Prometheus, ..."""
-    return any(top_keys(d) & {"apiVersion", "kind", "services", "scrape_configs", "otel", "env", "spec"} for d in documents(text) or [])
+    others = {"apiVersion", "kind", "services", "scrape_configs", "otel", "env", "spec", "containers", "livenessProbe", "readinessProbe", "startupProbe",
+              "volumes", "securityContext", "resources", "data", "stringData"}
+    return any(top_keys(d) & others for d in documents(text) or [])
 
 
 def looks_like_yaml(text, at):
