@@ -278,11 +278,7 @@ def of_file(name):
         return of_shell(name, text)
     if ending in UNITS:
         return [Sample("unit", name, text, notes={"name": base})]
-<<<<<<< HEAD
-    if (re.match(r"(Docker|Container)file", base) and ending != ".dockerignore") or ending == ".dockerfile":
-=======
     if re.fullmatch(r"(Docker|Container)file(\.\w+)?(?<!ignore)", base) or ending == ".dockerfile":
->>>>>>> c68b4e6 (README: ways to get motel to where it runs; what differs on purpose has moved)
         return [Sample("dockerfile", name, text)]
     if ending in (".json", ".toml", ".ini", ".cfg", ".py"):
         return [Sample({".cfg": "ini", ".py": "python"}.get(ending, ending[1:]), name, text)]

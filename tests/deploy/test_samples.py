@@ -117,12 +117,9 @@ COPIES = [
     ("a block of a page", of_page, PAGE, "otlp_http:", "otlp_htp:"),
     ("a command in a page", of_page, PAGE, "motel --config FILE", "motel --confg FILE"),
     ("a command in the text of a page", of_page, PAGE, "validate --config", "validate --confg"),
-<<<<<<< HEAD
     ("a command of an image", of_page, "    docker run -v q:/var/lib/motel -p 1:1 motel:0.1.0 --config /etc/motel/motel.yaml\n", "--config", "--confg"),
-=======
     ("a command in a container", of_page, "    docker run --name motel -p 1:1 registry/motel:1 --config FILE\n", "--config", "--confg"),
     ("a block that does not end", of_page, "```text\na\n```\n", "a\n```", "a\n"),
->>>>>>> c68b4e6 (README: ways to get motel to where it runs; what differs on purpose has moved)
     ("a link to no file", of_page, PAGE, "#a-page", "nowhere.md"),
     ("a link to no heading", of_page, PAGE, "#a-page", "#another"),
     ("a mistake that is none", of_page, "<!-- sample: wrong -->\n```yaml\nprocessors: {batch: {timeot: 1s}}\n```\n", "timeot", "timeout"),
