@@ -107,7 +107,8 @@ def arguments(node):
             value = node.get(key)
             words += [str(v) for v in value] if isinstance(value, list) else []
         image = str(node.get("image", ""))
-        if words and (re.search(r"\bmotel\b", image) or any(os.path.basename(w) == "motel" for w in words[:1])):
+        another = bool(words) and words[0].startswith("/") and os.path.basename(words[0]) != "motel"      # in place of the entry point
+        if words and not another and (re.search(r"\bmotel\b", image) or any(os.path.basename(w) == "motel" for w in words[:1])):
             yield words if os.path.basename(words[0]) == "motel" else ["motel", *words]
         test = node.get("test")
         if isinstance(test, list) and len(test) > 1 and os.path.basename(str(test[1])) == "motel":

@@ -32,7 +32,7 @@ class Cluster:
         self.folder = str(folder)
         self.env = {"SLURM_CONF": f"{self.folder}/slurm.conf"}
         with open(f"{folder}.log", "ab") as log:
-            self.process = subprocess.Popen(["unshare", "--mount", "--net", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc",
+            self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--net", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc",
                                              os.path.join(HERE, "slurm_cluster"), self.folder], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
         def up():
