@@ -37,6 +37,8 @@ def guess_language(app, doctree):
                 continue
             if isinstance(tree, dict):
                 block["language"] = "yaml"
+        elif block["language"] == "console" and not any(line.startswith(("$ ", "# ")) for line in block.astext().splitlines()):
+            block["language"] = "sh"    # commands without what they print
 
 
 def setup(app):

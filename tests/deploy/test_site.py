@@ -105,7 +105,7 @@ def test_search_knows_the_words_of_the_pages(site):
 def test_the_contents_have_these_parts(site):
     with open(os.path.join(site, "index.html"), encoding="utf-8") as f:
         text = f.read()
-    for part in ("Getting started", "Configuration", "Components", "Commands", "Operations", "Reference"):
+    for part in ("Getting started", "Deployment", "Configuration", "Components", "Commands", "Operations", "Reference"):
         assert f'<span class="caption-text">{part}</span>' in text, part
 
 
