@@ -9,6 +9,7 @@
 #include "agent/config/tree.h"
 #include "agent/config/value_json.h"
 #include "agent/doctor.h"
+#include "agent/explain.h"
 #include "agent/gym/replay.h"
 #include "agent/gym/report_command.h"
 #include "agent/gym/telemetry.h"
@@ -130,14 +131,12 @@ static int print_config(const struct command_line *cl)
 
 /* ---- explain ---- */
 
-static int explain(const struct command_line *cl)
+/* The telemetry block alone. */
+static int explain_block(const struct command_line *cl)
 {
     _cleanup_(arena_freep) struct arena *a = arena_new(0);
     struct cfg_errors errs = {0};
     struct gym_telemetry t;
-    if (cl->ngym_configs == 0)
-        return report_error(&(struct err){.text = "explain needs a NeMo Gym config: motel explain "
-                                                  "--gym-config FILE"});
     const struct cfg_value *block =
         a ? gym_block_read(a, cl->gym_configs, cl->ngym_configs, &errs) : NULL;
     int r = block ? gym_telemetry_read(a, block, environ, &errs, &t) : -EINVAL;
@@ -146,6 +145,25 @@ static int explain(const struct command_line *cl)
     if (r == 0)
         gym_explain(stdout, &t);
     int code = r < 0 ? report_errors(&errs) : finish(stdout);
+    cfg_errors_done(&errs);
+    return code;
+}
+
+static int explain(const struct command_line *cl)
+{
+    struct cfg_errors errs = {0};
+    struct loaded l;
+    if (cl->ngym_configs && cl->nsources == 0 && cl->format != FORMAT_JSON)
+        return explain_block(cl);
+    int r = load(cl, &l, &errs);
+    if (r == 0)
+        r = try_graph(&l, &errs);
+    if (r < 0)
+        report_warnings(l.config);
+    if (r == 0)
+        r = explain_print(stdout, cl, &l, cl->format == FORMAT_JSON);
+    int code = r < 0 ? report_errors(&errs) : r > 0 ? report_idle(l.idle) : finish(stdout);
+    loaded_done(&l);
     cfg_errors_done(&errs);
     return code;
 }

@@ -228,10 +228,11 @@ static int apply_insecure(struct command_line *cl, const char *value, struct err
 
 const struct command_flag command_flags[] = {
     {"config", 0, false, COMMANDS_THAT_LOAD, apply_config},
-    {"gym-config", 0, false, COMMANDS_THAT_LOAD | COMMAND_BIT(COMMAND_EXPLAIN), apply_gym_config},
+    {"gym-config", 0, false, COMMANDS_THAT_LOAD, apply_gym_config},
     {"set", 0, false, COMMANDS_THAT_LOAD, apply_set},
     {"feature-gates", 0, false, COMMANDS_THAT_LOAD, apply_gates},
-    {"format", 0, false, COMMAND_BIT(COMMAND_PRINT_CONFIG) | COMMAND_BIT(COMMAND_DOCTOR),
+    {"format", 0, false,
+     COMMAND_BIT(COMMAND_PRINT_CONFIG) | COMMAND_BIT(COMMAND_DOCTOR) | COMMAND_BIT(COMMAND_EXPLAIN),
      apply_format, "yaml|json|text"},
     {"mode", 0, false, COMMAND_BIT(COMMAND_PRINT_CONFIG), apply_mode, "redacted"},
     {"validate", 0, true, COMMAND_BIT(COMMAND_PRINT_CONFIG), apply_validate},

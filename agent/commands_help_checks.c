@@ -1,6 +1,34 @@
 /* motel help of the commands that look at a configuration or at a running collector. */
 #include "agent/commands_parts.h"
 
+const char command_explain_help[] =
+    "motel explain --config FILE              what a configuration does\n"
+    "motel explain --gym-config FILE          what counts of a NeMo Gym config's telemetry: block\n"
+    "\n"
+    "Says how data flows, which settings are not the defaults and where they were written, which "
+    "ports are\n"
+    "opened, where data goes, which files and environment variables are read, and what is "
+    "deprecated,\n"
+    "unused or without effect. Secrets are not shown. Nothing is started.\n"
+    "\n"
+    "Of a telemetry: block it says of every field its value and where that came from: the file "
+    "with line\n"
+    "and column, a variable (NEMO_GYM_OTEL_*, NEMO_LENS_*, OTEL_*; they win over the file), or "
+    "the\n"
+    "default. With --config or --set beside it, the pipeline that becomes of both follows.\n"
+    "\n"
+    "  --config SOURCE      may be repeated; also --set KEY=VALUE, and motel's own settings\n"
+    "  --gym-config FILE    may be repeated: the blocks are merged in order\n"
+    "  --format json        the same as one JSON object\n"
+    "\n"
+    "Exit codes: 0; 1 a mistake in the configuration, in a variable or on the command line, as "
+    "motel\n"
+    "validate says it.\n"
+    "\n"
+    "  motel explain --config collector.yaml\n"
+    "  motel explain --config job.yaml --config motel.yaml --format json\n"
+    "  NEMO_GYM_OTEL_EXPORTER=console motel explain --gym-config gym.yaml\n";
+
 const char command_health_help[] =
     "motel health [ADDRESS]                   asks the health check of a running motel, "
     "http://127.0.0.1:13133/\n"

@@ -93,27 +93,12 @@ static const char replay_help[] =
     "      --header Authorization=\"Bearer $TOKEN\" --set-resource run_id=rerun-7\n"
     "  motel replay server.log --to traces.jsonl       console telemetry to OTLP/JSON\n";
 
-static const char explain_help[] =
-    "motel explain --gym-config FILE          what counts of a NeMo Gym config's telemetry: block\n"
-    "\n"
-    "Says of every field of the block its value and where that came from: the file with line and\n"
-    "column, a variable (NEMO_GYM_OTEL_*, NEMO_LENS_*, OTEL_*; they win over the file), or the\n"
-    "default. Mistakes are named with their place. Nothing is started. motel print-config\n"
-    "--gym-config FILE shows the pipeline that becomes of it.\n"
-    "\n"
-    "  --gym-config FILE    may be repeated: the blocks are merged in order\n"
-    "\n"
-    "Exit codes: 0; 1 a mistake in the block, in a variable or on the command line.\n"
-    "\n"
-    "  motel explain --gym-config gym.yaml\n"
-    "  NEMO_GYM_OTEL_EXPORTER=console motel explain --gym-config gym.yaml\n";
-
 bool command_help_of(FILE *f, enum command topic)
 {
     const char *text = topic == COMMAND_JOB            ? run_help
                        : topic == COMMAND_REPORT       ? report_help
                        : topic == COMMAND_REPLAY       ? replay_help
-                       : topic == COMMAND_EXPLAIN      ? explain_help
+                       : topic == COMMAND_EXPLAIN      ? command_explain_help
                        : topic == COMMAND_HEALTH       ? command_health_help
                        : topic == COMMAND_DOCTOR       ? command_doctor_help
                        : topic == COMMAND_PRINT_CONFIG ? command_print_config_help

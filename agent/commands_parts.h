@@ -7,7 +7,7 @@
 #define COMMAND_BIT(command) (1u << (command))
 #define COMMANDS_THAT_LOAD \
     (COMMAND_BIT(COMMAND_RUN) | COMMAND_BIT(COMMAND_JOB) | COMMAND_BIT(COMMAND_VALIDATE) | COMMAND_BIT(COMMAND_PRINT_CONFIG) | \
-     COMMAND_BIT(COMMAND_HEALTH) | COMMAND_BIT(COMMAND_DOCTOR))
+     COMMAND_BIT(COMMAND_EXPLAIN) | COMMAND_BIT(COMMAND_HEALTH) | COMMAND_BIT(COMMAND_DOCTOR))
 
 struct command_flag {
     const char *name;
@@ -22,7 +22,7 @@ extern const size_t command_nflags; /* at most: */
 #define COMMAND_FLAGS_MAX 64
 
 /* Help texts that stand in files of their own. */
-extern const char command_health_help[], command_doctor_help[], command_print_config_help[];
+extern const char command_explain_help[], command_health_help[], command_doctor_help[], command_print_config_help[];
 
 struct command_word { /* what a command is called; a second name of it follows the first */
     const char *name;

@@ -81,6 +81,7 @@ static int load_over(const struct command_line *cl, const char *normal, pid_t jo
         return 1;
     }
     int r = 0;
+    ret->gym = gym.telemetry;
     if (job) {
         ret->measures_memory = run_measures(gym.telemetry);
         r = run_wire(c, gym.telemetry, job, errs);

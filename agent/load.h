@@ -11,6 +11,7 @@ struct loaded {
     struct config *config; /* its arena holds all of it */
     struct service_settings *service;
     struct motel_settings motel;
+    const struct gym_telemetry *gym; /* of --gym-config, in the arena of the config; NULL = none, or it is off */
     const char *idle; /* why there is nothing to do */
     bool measures_memory; /* of a job's servers */
 };

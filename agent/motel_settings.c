@@ -39,6 +39,7 @@ const struct cfg_field motel_fields[] = {
     {.key = "spill_directory",
      .kind = BIND_STRING,
      CFG_AT(struct motel_settings, spill_directory),
+     .use = CFG_KEEPS_FILE,
      .help = "Directory where full sending queues go on, and where what a stop could not deliver "
              "waits for the next start. It is created. Without it full queues refuse data."},
     {.key = "memory_limit",

@@ -12,11 +12,11 @@
 #ifndef MOTEL_CONFIG_BIND_H
 #define MOTEL_CONFIG_BIND_H
 
-#include <stddef.h>
 #include <stdio.h>
 
 #include "agent/base/duration.h"
 #include "agent/config/errors.h"
+#include "agent/config/use.h"
 #include "agent/config/value.h"
 
 enum bind_kind {
@@ -62,7 +62,8 @@ struct cfg_more { /* what few of the 700 fields have */
     const char *alias;  /* an older spelling, taken with a warning */
     double min, max;    /* INT, DOUBLE, DURATION (ns), SIZE_MIB: both 0 = not limited */
     size_t text_at;     /* STRUCT: offset + 1 of a const char *, NULL otherwise: a string in place of the map is kept there; 0 = no */
-    size_t presence_at; /* offset + 1 of an enum cfg_presence; 0 = none */
+    size_t presence_at; /* offset + 1 of an enum cfg_presence; 0 = none. Where it says absent, cfg_print() leaves the key out, but see: */
+    bool (*printed)(const void *bound); /* whether it is printed all the same, as giving it would change nothing; NULL = no */
 };
 
 struct cfg_field {
@@ -79,6 +80,7 @@ struct cfg_field {
     uint16_t offset;
     uint16_t size;            /* STRUCT, BLOCK: size of the struct */
     enum bind_kind kind : 8;
+    enum cfg_use use : 8;     /* files, servers, destinations; none of it as a rule */
     bool nullable : 1;        /* STRING: NULL when absent or null, instead of "" */
     bool required : 1;        /* must be given and not be empty */
     bool null_absent : 1;     /* BLOCK: a null value means absent (the reference's optional blocks without defaults: tls, auth, cors) */
@@ -92,8 +94,7 @@ struct cfg_field {
 #define CFG_PRESENCE(type, member) .presence_at = offsetof(type, member) + 1
 
 extern const struct cfg_field cfg_elem_string, cfg_elem_opaque, cfg_elem_id, cfg_elem_any, cfg_elem_double, cfg_elem_int;
-/* Element size in a cfg_list / cfg_map of elements of this kind. */
-size_t cfg_elem_size(const struct cfg_field *elem);
+size_t cfg_elem_size(const struct cfg_field *elem); /* of one element in a cfg_list or cfg_map */
 
 struct cfg_binder {
     struct arena *arena;
@@ -101,16 +102,15 @@ struct cfg_binder {
     void (*warn)(void *ctx, const char *text); /* aliases; may be NULL */
     void *ctx;
 };
-/* Fills `ret` (cleared first) from `value` (NULL or a null value: all defaults). `path` is the full path of the value for error
- * texts. Mistakes are added to b->errors, the field keeps its default, and binding goes on. 0, or -EINVAL if any was found. */
+/* Fills `ret` (cleared first) from `value` (NULL, null: all defaults). `path` is the full one of the value for error texts. Mistakes are
+ * added to b->errors, the field keeps its default, and binding goes on. 0, or -EINVAL if any was found. */
 int cfg_bind(struct cfg_binder *b, const struct cfg_field *fields, const struct cfg_value *value, const char *path, void *ret);
-/* Prints a bound struct as YAML at an indent, opaque values and secrets as [REDACTED]. Aliases under their new names. */
+/* As YAML at an indent, opaque values and secrets as [REDACTED]. Aliases under their new names. */
 void cfg_print(FILE *f, const struct cfg_field *fields, const void *bound, int indent);
+void cfg_print_flow(FILE *f, const struct cfg_field *field, const void *p); /* one value in one line, without its end */
 /* Prints the fields as a Markdown table: key, type, default, help. */
 void cfg_print_docs(FILE *f, const struct cfg_field *fields);
-/* Go's time.ParseDuration, in ns: 0 or -EINVAL. */
 static inline int cfg_parse_duration(const char *text, int64_t *ret_ns) { return duration_parse(text, ret_ns); }
-/* Go's Duration.String ("1h30m0s", "200ms", "0s"); at most 32 bytes with the NUL. */
 static inline void cfg_format_duration(int64_t ns, char ret[32]) { duration_text(ns, ret); }
 /* A component id "type[/name]" by the reference's rules: 0 or -EINVAL with the reason. */
 int cfg_parse_id(const char *text, struct err *reterr);

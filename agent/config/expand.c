@@ -13,6 +13,8 @@
 #define MAX_REFERENCES 100000 /* of one configuration */
 #define MAX_TEXT_BYTES (16u << 20)
 
+#define TYPE_OPEN ((enum cfg_type)(CFG_MAP + 1)) /* of a reference whose value is not there yet */
+
 struct expander {
     struct config *c;
     struct cfg_errors *errs;
@@ -212,11 +214,52 @@ static void note_secret(struct expander *e, struct cfg_pos pos, const struct ret
         note_as_sent(e, pos, raw);
 }
 
+/* Keeps a reference for who asks what the configuration depends on. Its type is that of the value
+ * in the end: set_types(). */
+static void remember(struct expander *e, struct cfg_pos pos, const struct retrieved *r, bool whole)
+{
+    struct config *c = e->c;
+    if (c->nreferences == c->references_cap) {
+        const size_t cap = c->references_cap ? 2 * c->references_cap : 16;
+        struct cfg_reference *grown = arena_alloc(c->arena, cap * sizeof(*grown));
+        if (!grown)
+            return;
+        if (c->nreferences)
+            memcpy(grown, c->references, c->nreferences * sizeof(*grown));
+        c->references = grown;
+        c->references_cap = cap;
+    }
+    const char *path = arena_strdup(c->arena, e->path.text);
+    if (path)
+        c->references[c->nreferences++] =
+            (struct cfg_reference){.name = r->name,
+                                   .pos = pos,
+                                   .path = path,
+                                   .from_env = r->from_env,
+                                   .from_file = r->from_file,
+                                   .unset = r->unset != NULL,
+                                   .whole = whole,
+                                   .secret = e->secretive || e->credential,
+                                   .type = TYPE_OPEN,
+                                   .text = r->text};
+}
+
+/* The references from index `first` on have become a value of this type, but for those inside it.
+ */
+static void set_types(struct expander *e, size_t first, enum cfg_type type)
+{
+    for (size_t i = first; i < e->c->nreferences; i++)
+        if (e->c->references[i].type == TYPE_OPEN)
+            e->c->references[i].type = type;
+}
+
 /* What has to be said about a reference whose text is used. */
-static void note_reference(struct expander *e, struct cfg_pos pos, const struct retrieved *r)
+static void note_reference(struct expander *e, struct cfg_pos pos, const struct retrieved *r,
+                           bool whole)
 {
     if (e->quiet)
         return;
+    remember(e, pos, r, whole);
     note_secret(e, pos, r);
     if (r->unset)
         warn_unset(e, pos, r->unset);
@@ -243,7 +286,7 @@ static int next_reference(struct expander *e, struct text *t, struct span *at, s
 /* Puts what a reference stands for in its place, as text. */
 static int substitute(struct expander *e, struct text *t, struct span at, const struct retrieved *r)
 {
-    note_reference(e, t->pos, r);
+    note_reference(e, t->pos, r, at.first == 0 && at.last + 1 == t->b->len);
     t->foreign = t->foreign || r->from_env || r->from_file;
     const int done = replace(t->b, at, r->text, cfg_trimmed_len(r));
     if (done == -ENOMEM)
@@ -335,9 +378,11 @@ static struct cfg_value *typed_value(struct expander *e, const struct text *t, s
     if (t->foreign || r->from_env || (r->from_file && (!container || e->secretive)))
         mark_secret(v);
     if (!container) {
-        note_reference(e, t->pos, r);
+        note_reference(e, t->pos, r, true);
         return finished(e, v, false);
     }
+    remember(e, t->pos, r, true);
+    set_types(e, e->c->nreferences - 1, v->type);
     note_secret(e, t->pos, r);
     set_container_text(e, v);
     return expand_value(e, v, depth);
@@ -383,7 +428,11 @@ static struct cfg_value *expand_string(struct expander *e, struct cfg_value *v, 
     struct text t = {.b = b, .pos = v->pos, .foreign = v->secret};
     if (!b || buf_append(b, v->text, v->text_len) < 0)
         return give_up(e, v->pos, "out of memory");
-    return expand_buffer(e, &t, v, depth);
+    const size_t first = e->c->nreferences;
+    struct cfg_value *r = expand_buffer(e, &t, v, depth);
+    if (r)
+        set_types(e, first, r->type);
+    return r;
 }
 
 /* Whether entry i of a map is a credential: by its key, or as the value of {name: Authorization,

@@ -131,6 +131,24 @@ static void print_double(FILE *f, double d)
     }
 }
 
+static void print_single(FILE *f, const struct cfg_value *v)
+{
+    if (v->type == CFG_STRING || secrets_found(bytes_of(v->text, v->text_len)))
+        print_string(f, v->text);
+    else if (v->type == CFG_NULL)
+        fputs("null", f);
+    else if (v->type == CFG_BOOL)
+        fputs(v->b ? "true" : "false", f);
+    else if (v->type == CFG_INT)
+        fprintf(f, "%" PRId64, v->i);
+    else if (v->type == CFG_UINT)
+        fprintf(f, "%" PRIu64, v->u);
+    else if (v->type == CFG_DOUBLE)
+        print_double(f, v->d);
+    else
+        fputs(v->text, f);
+}
+
 static void print_value(FILE *f, const struct cfg_value *v, int indent);
 
 /* The entries of a map or list, each on lines of its own. */
@@ -157,20 +175,8 @@ static void print_value(FILE *f, const struct cfg_value *v, int indent)
     fputc(' ', f);
     if (items)
         fputs(v->type == CFG_LIST ? "[]" : "{}", f);
-    else if (v->type == CFG_STRING || secrets_found(bytes_of(v->text, v->text_len)))
-        print_string(f, v->text);
-    else if (v->type == CFG_NULL)
-        fputs("null", f);
-    else if (v->type == CFG_BOOL)
-        fputs(v->b ? "true" : "false", f);
-    else if (v->type == CFG_INT)
-        fprintf(f, "%" PRId64, v->i);
-    else if (v->type == CFG_UINT)
-        fprintf(f, "%" PRIu64, v->u);
-    else if (v->type == CFG_DOUBLE)
-        print_double(f, v->d);
     else
-        fputs(v->text, f);
+        print_single(f, v);
     fputc('\n', f);
 }
 
@@ -237,9 +243,11 @@ static void print_map(FILE *f, const struct cfg_field *elem, const struct cfg_ma
 /* Whether a field makes a difference between its default and a key that is left out, and was. */
 static bool is_left_out(const struct cfg_field *field, const void *bound)
 {
-    return bind_more(field)->presence_at &&
-           *(const enum cfg_presence *)((const char *)bound + bind_more(field)->presence_at - 1) ==
-               CFG_ABSENT;
+    const struct cfg_more *more = bind_more(field);
+    return more->presence_at &&
+           *(const enum cfg_presence *)((const char *)bound + more->presence_at - 1) ==
+               CFG_ABSENT &&
+           !(more->printed && more->printed(bound));
 }
 
 /* Whether a field is written at all: nothing that is absent is, but a block that is off though it
@@ -316,5 +324,80 @@ void cfg_print(FILE *f, const struct cfg_field *fields, const void *bound, int i
             fprintf(f, "%s:", field->key);
             print_one(f, field, p, indent + 2);
         }
+    }
+}
+
+/* ---- in one line */
+
+static void print_flow_value(FILE *f, const struct cfg_value *v)
+{
+    const bool map = v->type == CFG_MAP;
+    if (!map && v->type != CFG_LIST) {
+        print_single(f, v);
+        return;
+    }
+    fputc(map ? '{' : '[', f);
+    for (size_t i = 0; i < v->n; i++) {
+        fputs(i ? ", " : "", f);
+        if (map) {
+            print_text(f, v->keys[i]);
+            fputs(": ", f);
+        }
+        print_flow_value(f, v->items[i]);
+    }
+    fputc(map ? '}' : ']', f);
+}
+
+static void print_flow_fields(FILE *f, const struct cfg_field *fields, const void *bound, bool *any)
+{
+    for (const struct cfg_field *field = fields; field->key; field++) {
+        const void *p = (const char *)bound + field->offset;
+        if (!*field->key && field->kind == BIND_STRUCT) {
+            print_flow_fields(f, field->fields, p, any);
+        } else if (is_shown(field, bound)) {
+            fprintf(f, "%s%s: ", *any ? ", " : "", field->key);
+            *any = true;
+            cfg_print_flow(f, field, p);
+        }
+    }
+}
+
+static void print_flow_items(FILE *f, const struct cfg_field *elem, const char *const *keys,
+                             const char *items, size_t n)
+{
+    fputc(keys ? '{' : '[', f);
+    for (size_t i = 0; i < n; i++) {
+        fputs(i ? ", " : "", f);
+        if (keys) {
+            print_text(f, keys[i]);
+            fputs(": ", f);
+        }
+        cfg_print_flow(f, elem, items + i * cfg_elem_size(elem));
+    }
+    fputc(keys ? '}' : ']', f);
+}
+
+void cfg_print_flow(FILE *f, const struct cfg_field *field, const void *p)
+{
+    const bool pointer = field->kind == BIND_BLOCK || field->kind == BIND_ANY;
+    const void *to = pointer ? *(const void *const *)p : p;
+    const struct cfg_list *list = p;
+    const struct cfg_map *map = p;
+    bool any = false;
+    if (!to) {
+        fputs("null", f);
+    } else if (field->kind == BIND_LIST) {
+        print_flow_items(f, field->elem, NULL, list->items, list->n);
+    } else if (field->kind == BIND_MAP) {
+        static const char *const none[1];
+        print_flow_items(f, field->elem, map->n ? map->keys : none, map->values, map->n);
+    } else if (field->kind == BIND_ANY) {
+        print_flow_value(f, to);
+    } else if (field->kind == BIND_STRUCT || field->kind == BIND_BLOCK) {
+        fputc('{', f);
+        print_flow_fields(f, field->fields, to, &any);
+        fputc('}', f);
+    } else {
+        print_scalar(f, field, p);
     }
 }

@@ -86,18 +86,37 @@ static void print_table(FILE *f, const struct table *t)
     }
 }
 
-void gym_explain(FILE *f, const struct gym_telemetry *all)
+static void fill(struct table *t, const struct gym_telemetry *all)
 {
-    struct table *t = calloc(1, sizeof(*t));
-    if (!t)
-        return;
-    add_row(t, "FIELD", "VALUE", "FROM");
     for (int i = 0; i < GYM_FIELD_COUNT; i++)
         add_field(t, (enum gym_field)i, &all->fields[i]);
     for (int i = 0; i < GYM_OTLP_COUNT; i++)
         add_otlp(t, gym_otlp_name((enum gym_otlp)i), (enum gym_otlp)i, &all->otlp[i]);
     for (int s = 0; s < SIGNAL_COUNT; s++)
         add_signal(t, all, (enum signal)s);
+}
+
+void gym_explain(FILE *f, const struct gym_telemetry *all)
+{
+    struct table *t = calloc(1, sizeof(*t));
+    if (!t)
+        return;
+    add_row(t, "FIELD", "VALUE", "FROM");
+    fill(t, all);
     print_table(f, t);
+    free(t);
+}
+
+void gym_explain_each(const struct gym_telemetry *all,
+                      void (*each)(void *ctx, const char *name, const char *value,
+                                   const char *origin, const char *note),
+                      void *ctx)
+{
+    struct table *t = calloc(1, sizeof(*t));
+    if (!t)
+        return;
+    fill(t, all);
+    for (size_t i = 0; i < t->n; i++)
+        each(ctx, t->rows[i].name, t->rows[i].value, t->rows[i].origin, t->rows[i].note);
     free(t);
 }

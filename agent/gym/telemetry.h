@@ -79,5 +79,8 @@ const char *gym_field_note(enum gym_field f);
 const char *gym_origin(const struct gym_value *v, char *ret, size_t size);
 /* All fields, their values and where they came from, as a table. What is secret is not shown. Nothing when out of memory. */
 void gym_explain(FILE *f, const struct gym_telemetry *t);
+/* The same, a row a call; `note` may be NULL. */
+void gym_explain_each(const struct gym_telemetry *t,
+                      void (*each)(void *ctx, const char *name, const char *value, const char *origin, const char *note), void *ctx);
 
 #endif

@@ -457,13 +457,17 @@ int tls_server_session(struct tls_server *t, struct gnutls_session_int **ret,
 /* ---- keys ---- */
 
 /* clang-format off */
-#define KEY(name, k, text) {.key = #name, .kind = k, CFG_AT(struct tls_server_settings, name), .help = text}
+#define USED_KEY(name, k, for_what, text)                                                          \
+    {.key = #name, .kind = k, CFG_AT(struct tls_server_settings, name), .use = for_what, .help = text}
+#define KEY(name, k, text) USED_KEY(name, k, CFG_USE_NONE, text)
+#define FILE_KEY(name, text) USED_KEY(name, BIND_STRING, CFG_READS_FILE, text)
+#define UNUSED_KEY(name, k) USED_KEY(name, k, CFG_NO_EFFECT, "Accepted, has no effect on a server.")
 const struct cfg_field tls_server_fields[] = {
-    KEY(cert_file, BIND_STRING, "PEM file of the server's certificate chain."),
+    FILE_KEY(cert_file, "PEM file of the server's certificate chain."),
     KEY(cert_pem, BIND_OPAQUE, "The same as text."),
-    KEY(key_file, BIND_STRING, "PEM file of the key of that certificate."),
+    FILE_KEY(key_file, "PEM file of the key of that certificate."),
     KEY(key_pem, BIND_OPAQUE, "The same as text."),
-    KEY(client_ca_file, BIND_STRING, "PEM file of the authorities for client certificates, which are then required."),
+    FILE_KEY(client_ca_file, "PEM file of the authorities for client certificates, which are then required."),
     KEY(client_ca_pem, BIND_OPAQUE, "The same as text."),
     KEY(client_ca_file_reload, BIND_BOOL, "Read client_ca_file again when it has changed."),
     KEY(include_system_ca_certs_pool, BIND_BOOL, "Accept client certificates of the system's authorities, too."),
@@ -475,8 +479,8 @@ const struct cfg_field tls_server_fields[] = {
      .help = "X25519, P256, P384, P521, the best first."},
     {.key = "reload_interval", .kind = BIND_DURATION, CFG_AT(struct tls_server_settings, reload_interval_ns),
      .help = "Read certificate and key again after this long; 0 means never (but at SIGHUP)."},
-    KEY(ca_file, BIND_STRING, "Accepted, has no effect on a server."),
-    KEY(ca_pem, BIND_OPAQUE, "Accepted, has no effect on a server."),
+    UNUSED_KEY(ca_file, BIND_STRING),
+    UNUSED_KEY(ca_pem, BIND_OPAQUE),
     {.key = "include_insecure_cipher_suites", .kind = BIND_REFUSED, .def = "false", .help = "insecure cipher suites are not served"},
     {.key = "tpm", .kind = BIND_REFUSED, .help = "keys in a TPM are not supported"},
     {0},

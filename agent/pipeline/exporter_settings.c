@@ -46,6 +46,13 @@ static const struct cfg_field batch_fields[] = {
      .help = "Batches apart by client metadata."},
     {0}};
 
+/* A batch without a sizer of its own follows a sizer that is given. */
+static bool sizer_counts_alone(const void *bound)
+{
+    const struct queue_settings *q = bound;
+    return !q->batch || q->batch->sizer_given == CFG_GIVEN;
+}
+
 const struct cfg_field queue_fields[] = {
     {.key = "num_consumers",
      .kind = BIND_INT,
@@ -61,7 +68,7 @@ const struct cfg_field queue_fields[] = {
     {.key = "sizer",
      .kind = BIND_ENUM,
      CFG_AT(struct queue_settings, sizer),
-     CFG_MORE(CFG_PRESENCE(struct queue_settings, sizer_given)),
+     CFG_MORE(CFG_PRESENCE(struct queue_settings, sizer_given), .printed = sizer_counts_alone),
      .def = "requests",
      .values = sizers,
      .help = "What queue_size counts: requests, items (records) or bytes."},

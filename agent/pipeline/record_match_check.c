@@ -21,6 +21,7 @@
 #define CACHE                                                                                      \
     {                                                                                              \
         .key = "regexp", .kind = BIND_ANY, CFG_AT(struct match_config, regexp),                    \
+        .use = CFG_NO_EFFECT,                                                                      \
         .help = "Accepted without effect: expressions are compiled once, nothing is cached."       \
     }
 

@@ -259,6 +259,14 @@ int service_settings_bind(struct config *c, const struct component_type *const *
     return 0;
 }
 
+const struct cfg_field *service_settings_telemetry(const struct service_settings *s,
+                                                   const void **ret_bound, size_t *ret_size)
+{
+    *ret_bound = &s->service->telemetry;
+    *ret_size = sizeof(s->service->telemetry);
+    return telemetry_fields;
+}
+
 void service_settings_print(FILE *f, const struct service_settings *s)
 {
     for (int k = 0; k < KIND_COUNT; k++) {

@@ -47,6 +47,8 @@ int service_settings_bind(struct config *c, const struct component_type *const *
                           struct service_settings **ret);
 /* Adds to the warnings of a configuration, which are logged once when it is put to use. */
 void config_warn(struct config *c, const char *fmt, ...) _printf_(2, 3);
+/* service::telemetry for who walks over all settings: its table, and the struct that was bound by it. */
+const struct cfg_field *service_settings_telemetry(const struct service_settings *s, const void **ret_bound, size_t *ret_size);
 /* Prints all sections but `motel` as YAML, with all defaults; secrets as [REDACTED]. */
 void service_settings_print(FILE *f, const struct service_settings *s);
 

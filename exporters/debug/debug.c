@@ -331,6 +331,7 @@ static const struct cfg_field fields[] = {
      CFG_AT(struct debug_config, output_paths),
      .elem = &cfg_elem_string,
      CFG_MORE(CFG_PRESENCE(struct debug_config, output_paths_given)),
+     .use = CFG_WRITES_FILE,
      .help = "Without the internal logger: files to append to, or stdout (the default) or stderr."},
     {.key = "sending_queue",
      .kind = BIND_BLOCK,

@@ -266,6 +266,7 @@ static const struct cfg_field fields[] = {
     {.key = "path",
      .kind = BIND_STRING,
      CFG_AT(struct file_config, path),
+     .use = CFG_WRITES_FILE,
      .help = "The file; relative paths start at the working directory. Must be given."},
     {.key = "append",
      .kind = BIND_BOOL,

@@ -399,17 +399,17 @@ static int check(const void *config, struct err *reterr)
 /* clang-format off */
 static const struct cfg_field htpasswd_fields[] = {
     {.key = "file", .kind = BIND_STRING, CFG_AT(struct htpasswd_config, file),
-     .help = "File with lines of user:password, read again when it changes."},
+     .use = CFG_READS_FILE, .help = "File with lines of user:password, read again when it changes."},
     {.key = "inline", .kind = BIND_OPAQUE, CFG_AT(struct htpasswd_config, inline_text),
      .help = "Such lines; they count before those of the file. Write $$ for $."},
     {0}};
 static const struct cfg_field client_fields[] = {
     {.key = "username", .kind = BIND_STRING, CFG_AT(struct client_config, username), .help = "User name."},
     {.key = "username_file", .kind = BIND_STRING, CFG_AT(struct client_config, username_file),
-     .help = "File with the user name, instead; read again when it changes."},
+     .use = CFG_READS_FILE, .help = "File with the user name, instead; read again when it changes."},
     {.key = "password", .kind = BIND_OPAQUE, CFG_AT(struct client_config, password), .help = "Password."},
     {.key = "password_file", .kind = BIND_STRING, CFG_AT(struct client_config, password_file),
-     .help = "File with the password, instead; read again when it changes."},
+     .use = CFG_READS_FILE, .help = "File with the password, instead; read again when it changes."},
     {0}};
 static const struct cfg_field fields[] = {
     {.key = "htpasswd", .kind = BIND_BLOCK, CFG_AT(struct basic_config, htpasswd), .fields = htpasswd_fields,

@@ -315,8 +315,8 @@ static int check(const void *config, struct err *reterr)
 static const struct cfg_field retry_fields[] = {
     {.key = "enabled", .kind = BIND_BOOL, CFG_AT(struct retry_config, enabled),
      .help = "Accepted: the file is looked for at every use in any case."},
-    {.key = "max_retries", .kind = BIND_INT, CFG_AT(struct retry_config, max_retries), .help = "Accepted, has no effect."},
-    {.key = "interval", .kind = BIND_DURATION, CFG_AT(struct retry_config, interval_ns), .help = "Accepted, has no effect."},
+    {.key = "max_retries", .kind = BIND_INT, CFG_AT(struct retry_config, max_retries), .use = CFG_NO_EFFECT, .help = "Accepted, has no effect."},
+    {.key = "interval", .kind = BIND_DURATION, CFG_AT(struct retry_config, interval_ns), .use = CFG_NO_EFFECT, .help = "Accepted, has no effect."},
     {0}};
 static const struct cfg_field fields[] = {
     {.key = "header", .kind = BIND_STRING, CFG_AT(struct bearer_config, header), .def = "Authorization",
@@ -328,7 +328,7 @@ static const struct cfg_field fields[] = {
     {.key = "tokens", .kind = BIND_LIST, CFG_AT(struct bearer_config, tokens), .elem = &cfg_elem_opaque,
      .help = "Several tokens: servers take each of them, clients send the first. They come before filename."},
     {.key = "filename", .kind = BIND_STRING, CFG_AT(struct bearer_config, filename),
-     .help = "File with tokens: the first word of every line; what follows it is a comment. It is read again when it changes."},
+     .use = CFG_READS_FILE, .help = "File with tokens: the first word of every line; what follows it is a comment. It is read again when it changes."},
     {.key = "retry_on_failure", .kind = BIND_STRUCT, CFG_AT(struct bearer_config, retry), .fields = retry_fields,
      CFG_NESTED(struct retry_config), .help = "What to do when the file is not there at the start."},
     {.key = "wait_for_token_file", .kind = BIND_REFUSED, .def = "false",

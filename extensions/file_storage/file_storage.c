@@ -212,7 +212,7 @@ static const struct cfg_field compaction_fields[] = {
     {.key = "on_rebound", .kind = BIND_BOOL, CFG_AT(struct compaction_config, on_rebound), .def = "false",
      .help = "The same while it is in use, when it was large and holds little now; see the thresholds."},
     {.key = "directory", .kind = BIND_STRING, CFG_AT(struct compaction_config, directory), .def = DEFAULT_DIRECTORY,
-     .help = "Where the new file is written; the queue's own directory is taken when this is another file system."},
+     .use = CFG_KEEPS_FILE, .help = "Where the new file is written; the queue's own directory is taken when this is another file system."},
     {.key = "rebound_needed_threshold_mib", .kind = BIND_INT, CFG_AT(struct compaction_config, needed_mib), .def = "100", CFG_MORE(.unit = "MiB"),
      .help = "A file that was larger than this is written anew once it holds less than rebound_trigger_threshold_mib."},
     {.key = "rebound_trigger_threshold_mib", .kind = BIND_INT, CFG_AT(struct compaction_config, trigger_mib), .def = "10", CFG_MORE(.unit = "MiB"),
@@ -226,7 +226,7 @@ static const struct cfg_field compaction_fields[] = {
     {0}};
 static const struct cfg_field storage_fields[] = {
     {.key = "directory", .kind = BIND_STRING, CFG_AT(struct storage_config, directory), .def = DEFAULT_DIRECTORY,
-     .help = "Where the queue files are."},
+     .use = CFG_KEEPS_FILE, .help = "Where the queue files are."},
     {.key = "timeout", .kind = BIND_DURATION, CFG_AT(struct storage_config, timeout_ns), .def = "1s",
      .help = "Time to wait for another process that has a queue file open."},
     {.key = "max_size", .kind = BIND_INT, CFG_AT(struct storage_config, max_size), .def = "0", CFG_MORE(.unit = "bytes"),

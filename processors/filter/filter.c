@@ -362,6 +362,7 @@ static const struct cfg_field metrics_fields[] = {
     {.key = "regexp",
      .kind = BIND_ANY,
      CFG_AT(struct filter_metrics, regexp),
+     .use = CFG_NO_EFFECT,
      .help = "Accepted without effect."},
     {0}};
 static const struct cfg_field logs_fields[] = {

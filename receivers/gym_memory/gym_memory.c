@@ -306,6 +306,7 @@ static const struct cfg_field fields[] = {
     {.key = "root_path",
      .kind = BIND_STRING,
      CFG_AT(struct gym_memory_config, root_path),
+     .use = CFG_READS_FILE,
      .help = "Stands before /proc: where a container sees the file system of its host."},
     {.key = "servers",
      .kind = BIND_LIST,

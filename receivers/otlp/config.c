@@ -37,16 +37,16 @@ static const struct cfg_field keepalive_fields[] = {
 
 static const struct cfg_field grpc_fields[] = {
     {.key = "endpoint", .kind = BIND_STRING, CFG_AT(struct grpc_config, endpoint), .def = "localhost:4317",
-     .help = "Address to listen on, host:port (\":4317\" is every interface), or a path with transport unix."},
+     .use = CFG_SERVES_OTLP, .help = "Address to listen on, host:port (\":4317\" is every interface), or a path with transport unix."},
     {.key = "transport", .kind = BIND_STRING, CFG_AT(struct grpc_config, transport), .def = "tcp",
      .help = "tcp, tcp4, tcp6 or unix."},
     {.key = "max_recv_msg_size_mib", .kind = BIND_SIZE_MIB, CFG_AT(struct grpc_config, max_recv_msg_size_bytes), CFG_MORE(.unit = "MiB", .max = 4095), .help = "Largest message, decompressed; 0 means 4."},
     {.key = "max_concurrent_streams", .kind = BIND_INT, CFG_AT(struct grpc_config, max_concurrent_streams),
      CFG_MORE(.max = 4294967295.0), .help = "Calls at a time on one connection; 0 means 100."},
     {.key = "read_buffer_size", .kind = BIND_INT, CFG_AT(struct grpc_config, read_buffer_size), .def = "524288",
-     CFG_MORE(.unit = "bytes"), .help = "Accepted, has no effect."},
+     CFG_MORE(.unit = "bytes"), .use = CFG_NO_EFFECT, .help = "Accepted, has no effect."},
     {.key = "write_buffer_size", .kind = BIND_INT, CFG_AT(struct grpc_config, write_buffer_size), CFG_MORE(.unit = "bytes"),
-     .help = "Accepted, has no effect."},
+     .use = CFG_NO_EFFECT, .help = "Accepted, has no effect."},
     {.key = "keepalive", .kind = BIND_BLOCK, .def = "{}", CFG_AT(struct grpc_config, keepalive), .fields = keepalive_fields,
      CFG_NESTED(struct keepalive_config), .help = "Idle and old connections, pings."},
     {.key = "include_metadata", .kind = BIND_BOOL, CFG_AT(struct grpc_config, include_metadata),
@@ -74,7 +74,7 @@ static const struct cfg_field http_keepalive_fields[] = {
 
 static const struct cfg_field http_fields[] = {
     {.key = "endpoint", .kind = BIND_STRING, CFG_AT(struct http_config, endpoint), .def = "localhost:4318",
-     .help = "Address to listen on, host:port (\":4318\" is every interface), or a path with transport unix."},
+     .use = CFG_SERVES_OTLP, .help = "Address to listen on, host:port (\":4318\" is every interface), or a path with transport unix."},
     {.key = "transport", .kind = BIND_STRING, CFG_AT(struct http_config, transport), .def = "tcp",
      .help = "tcp, tcp4, tcp6 or unix."},
     {.key = "traces_url_path", .kind = BIND_STRING, CFG_AT(struct http_config, paths[SIGNAL_TRACES]), .def = "/v1/traces",

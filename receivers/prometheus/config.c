@@ -98,14 +98,14 @@ static const struct cfg_field relabel_fields[] = {
 static const struct cfg_field relabel_elem = {.kind = BIND_STRUCT, .fields = relabel_fields, CFG_NESTED(struct relabel_config)};
 
 static const struct cfg_field static_fields[] = {
-    {.key = "targets", .kind = BIND_LIST, CFG_AT(struct static_config, targets), .elem = &address_elem, .help = "host:port of each target."},
+    {.key = "targets", .kind = BIND_LIST, CFG_AT(struct static_config, targets), .elem = &address_elem, .use = CFG_ASKS_HTTP, .help = "host:port of each target."},
     {.key = "labels", .kind = BIND_MAP, CFG_AT(struct static_config, labels), .elem = &text_elem, .help = "Labels of all of them."},
     {0}};
 static const struct cfg_field static_elem = {.kind = BIND_STRUCT, .fields = static_fields, CFG_NESTED(struct static_config)};
 
 static const struct cfg_field file_sd_fields[] = {
     {.key = "files", .kind = BIND_LIST, CFG_AT(struct file_sd_config, files), .elem = &sd_file_elem, .required = true,
-     .help = "Files of targets, .json, .yml or .yaml; the last part may be a pattern (*, ?, [a-z])."},
+     .use = CFG_READS_FILE, .help = "Files of targets, .json, .yml or .yaml; the last part may be a pattern (*, ?, [a-z])."},
     {.key = "refresh_interval", .kind = BIND_STRING, .any_scalar = true, CFG_AT(struct file_sd_config, refresh_interval), .def = "5m",
      .parse = parse_duration, .help = "Changes are seen within seconds; after this long the files are read in any case."},
     {0}};
@@ -113,26 +113,26 @@ static const struct cfg_field file_sd_elem = {.kind = BIND_STRUCT, .fields = fil
 
 static const struct cfg_field basic_auth_fields[] = {
     {.key = "username", .kind = BIND_STRING, .any_scalar = true, CFG_AT(struct basic_auth_config, username), .help = "User name."},
-    {.key = "username_file", .kind = BIND_STRING, CFG_AT(struct basic_auth_config, username_file), .help = "A file with it, read at every scrape."},
+    {.key = "username_file", .kind = BIND_STRING, CFG_AT(struct basic_auth_config, username_file), .use = CFG_READS_FILE, .help = "A file with it, read at every scrape."},
     {.key = "username_ref", .kind = BIND_REFUSED, .help = "there is no secret manager"},
     {.key = "password", .kind = BIND_OPAQUE, .any_scalar = true, CFG_AT(struct basic_auth_config, password), .help = "Password."},
-    {.key = "password_file", .kind = BIND_STRING, CFG_AT(struct basic_auth_config, password_file), .help = "A file with it, read at every scrape."},
+    {.key = "password_file", .kind = BIND_STRING, CFG_AT(struct basic_auth_config, password_file), .use = CFG_READS_FILE, .help = "A file with it, read at every scrape."},
     {.key = "password_ref", .kind = BIND_REFUSED, .help = "there is no secret manager"},
     {0}};
 static const struct cfg_field authorization_fields[] = {
     {.key = "type", .kind = BIND_STRING, CFG_AT(struct authorization_config, type), .def = "Bearer", .help = "Word before the credentials."},
     {.key = "credentials", .kind = BIND_OPAQUE, .any_scalar = true, CFG_AT(struct authorization_config, credentials), .help = "The credentials."},
     {.key = "credentials_file", .kind = BIND_STRING, CFG_AT(struct authorization_config, credentials_file),
-     .help = "A file with them, read at every scrape."},
+     .use = CFG_READS_FILE, .help = "A file with them, read at every scrape."},
     {.key = "credentials_ref", .kind = BIND_REFUSED, .help = "there is no secret manager"},
     {0}};
 static const struct cfg_field tls_fields[] = {
     {.key = "ca", .kind = BIND_STRING, CFG_AT(struct prom_tls_config, ca), .help = "Certificate authorities, as PEM text."},
-    {.key = "ca_file", .kind = BIND_STRING, CFG_AT(struct prom_tls_config, ca_file), .help = "The same in a file."},
+    {.key = "ca_file", .kind = BIND_STRING, CFG_AT(struct prom_tls_config, ca_file), .use = CFG_READS_FILE, .help = "The same in a file."},
     {.key = "cert", .kind = BIND_STRING, CFG_AT(struct prom_tls_config, cert), .help = "Client certificate, as PEM text."},
-    {.key = "cert_file", .kind = BIND_STRING, CFG_AT(struct prom_tls_config, cert_file), .help = "The same in a file."},
+    {.key = "cert_file", .kind = BIND_STRING, CFG_AT(struct prom_tls_config, cert_file), .use = CFG_READS_FILE, .help = "The same in a file."},
     {.key = "key", .kind = BIND_OPAQUE, CFG_AT(struct prom_tls_config, key), .help = "Its key, as PEM text."},
-    {.key = "key_file", .kind = BIND_STRING, CFG_AT(struct prom_tls_config, key_file), .help = "The same in a file."},
+    {.key = "key_file", .kind = BIND_STRING, CFG_AT(struct prom_tls_config, key_file), .use = CFG_READS_FILE, .help = "The same in a file."},
     {.key = "server_name", .kind = BIND_STRING, CFG_AT(struct prom_tls_config, server_name), .help = "Name that the certificate has to be for."},
     {.key = "insecure_skip_verify", .kind = BIND_BOOL, CFG_AT(struct prom_tls_config, insecure_skip_verify), .help = "Takes any certificate."},
     {.key = "min_version", .kind = BIND_ENUM, CFG_AT(struct prom_tls_config, min_version), .values = tls_versions, .help = "Oldest TLS version."},
@@ -141,7 +141,7 @@ static const struct cfg_field tls_fields[] = {
 static const struct cfg_field http_header_fields[] = {
     {.key = "values", .kind = BIND_LIST, CFG_AT(struct http_header_config, values), .elem = &text_elem, .help = "Values."},
     {.key = "secrets", .kind = BIND_LIST, CFG_AT(struct http_header_config, secrets), .elem = &secret_elem, .help = "Values that are secret."},
-    {.key = "files", .kind = BIND_LIST, CFG_AT(struct http_header_config, files), .elem = &text_elem, .help = "Files with a value each, read at every scrape."},
+    {.key = "files", .kind = BIND_LIST, CFG_AT(struct http_header_config, files), .elem = &text_elem, .use = CFG_READS_FILE, .help = "Files with a value each, read at every scrape."},
     {0}};
 static const struct cfg_field http_header_elem = {.kind = BIND_STRUCT, .fields = http_header_fields, CFG_NESTED(struct http_header_config)};
 
@@ -156,7 +156,7 @@ static const struct cfg_field limit_fields[] = {
      .help = "Most labels of a sample; 0 means no limit."},
     {.key = "label_name_length_limit", .kind = BIND_INT, CFG_AT(struct scrape_limits, label_name_length_limit), CFG_MORE(.max = 9e15, .unit = "bytes"), .help = "Longest name of a label; 0 means no limit."},
     {.key = "label_value_length_limit", .kind = BIND_INT, CFG_AT(struct scrape_limits, label_value_length_limit), CFG_MORE(.max = 9e15, .unit = "bytes"), .help = "Longest value of a label; 0 means no limit."},
-    {.key = "keep_dropped_targets", .kind = BIND_ANY, CFG_AT(struct scrape_limits, unused), .help = "Accepted, has no effect."},
+    {.key = "keep_dropped_targets", .kind = BIND_ANY, CFG_AT(struct scrape_limits, unused), .use = CFG_NO_EFFECT, .help = "Accepted, has no effect."},
     {.key = "native_histogram_bucket_limit", .kind = BIND_ANY, CFG_AT(struct scrape_limits, unused), .help = NO_EFFECT},
     {.key = "native_histogram_min_bucket_factor", .kind = BIND_ANY, CFG_AT(struct scrape_limits, unused), .help = NO_EFFECT},
     {.key = "scrape_native_histograms", .kind = BIND_REFUSED, .def = "false", .help = "native histograms are not read"},
@@ -203,11 +203,11 @@ static const struct cfg_field scrape_fields[] = {
     {.key = "authorization", .kind = BIND_BLOCK, CFG_AT(struct scrape_config, authorization), .fields = authorization_fields,
      CFG_NESTED(struct authorization_config), .null_absent = true, .help = "The Authorization header."},
     {.key = "bearer_token", .kind = BIND_OPAQUE, .any_scalar = true, CFG_AT(struct scrape_config, bearer_token), .help = "Older form of authorization."},
-    {.key = "bearer_token_file", .kind = BIND_STRING, CFG_AT(struct scrape_config, bearer_token_file), .help = "Older form of authorization."},
+    {.key = "bearer_token_file", .kind = BIND_STRING, CFG_AT(struct scrape_config, bearer_token_file), .use = CFG_READS_FILE, .help = "Older form of authorization."},
     {.key = "oauth2", .kind = BIND_REFUSED, .help = "oauth2; use authorization or basic_auth"},
     {.key = "tls_config", .kind = BIND_STRUCT, CFG_AT(struct scrape_config, tls), .fields = tls_fields, CFG_NESTED(struct prom_tls_config),
      .help = "TLS of https targets."},
-    {.key = "proxy_url", .kind = BIND_STRING, CFG_AT(struct scrape_config, proxy_url), .help = "HTTP proxy."},
+    {.key = "proxy_url", .kind = BIND_STRING, CFG_AT(struct scrape_config, proxy_url), .use = CFG_SENDS_TO_PROXY, .help = "HTTP proxy."},
     {.key = "no_proxy", .kind = BIND_STRING, CFG_AT(struct scrape_config, no_proxy), .help = "Hosts that it is not for, comma separated."},
     {.key = "proxy_from_environment", .kind = BIND_BOOL, CFG_AT(struct scrape_config, proxy_from_environment),
      .help = "Takes the proxy from HTTP_PROXY, HTTPS_PROXY and NO_PROXY."},
@@ -257,8 +257,8 @@ static const struct cfg_field global_fields[] = {
     {.key = "", .kind = BIND_STRUCT, CFG_AT(struct global_config, limits), .fields = limit_fields, CFG_NESTED(struct scrape_limits)},
     {.key = "extra_scrape_metrics", .kind = BIND_BOOL, CFG_AT(struct global_config, extra_scrape_metrics),
      .help = "Adds scrape_timeout_seconds, scrape_sample_limit and scrape_body_size_bytes."},
-    {.key = "evaluation_interval", .kind = BIND_ANY, CFG_AT(struct global_config, unused), .help = "Accepted, has no effect: there are no rules."},
-    {.key = "rule_query_offset", .kind = BIND_ANY, CFG_AT(struct global_config, unused), .help = "Accepted, has no effect: there are no rules."},
+    {.key = "evaluation_interval", .kind = BIND_ANY, CFG_AT(struct global_config, unused), .use = CFG_NO_EFFECT, .help = "Accepted, has no effect: there are no rules."},
+    {.key = "rule_query_offset", .kind = BIND_ANY, CFG_AT(struct global_config, unused), .use = CFG_NO_EFFECT, .help = "Accepted, has no effect: there are no rules."},
     {.key = "query_log_file", .kind = BIND_REFUSED, .def = "", .help = "nothing is queried"},
     {0}};
 
@@ -285,7 +285,7 @@ const struct cfg_field prom_fields[] = {
     {.key = "scrape_on_shutdown", .kind = BIND_BOOL, CFG_AT(struct prom_config, scrape_on_shutdown), .def = "true",
      .help = "Scrapes every target once more when the process stops, so that the last values are seen (the reference does so only when told to)."},
     {.key = "discovery_reload_on_startup", .kind = BIND_BOOL, CFG_AT(struct prom_config, discovery_reload_on_startup),
-     .help = "Accepted, has no effect: targets are always loaded at once."},
+     .use = CFG_NO_EFFECT, .help = "Accepted, has no effect: targets are always loaded at once."},
     {.key = "initial_scrape_offset", .kind = BIND_DURATION, CFG_AT(struct prom_config, initial_scrape_offset_ns), CFG_MORE(.min = 0, .max = 9.2e18, CFG_PRESENCE(struct prom_config, initial_scrape_offset_given)),
      .help = "The first scrape of every target is this long after the start; by default it is anywhere within the first interval, "
              "elsewhere for every target."},
