@@ -58,7 +58,7 @@ static int apply_format(struct command_line *cl, const char *value, struct err *
     if (cl->format == FORMAT_YAML && strcmp(value, "yaml") != 0 && strcmp(value, "text") != 0)
         return err_set(reterr, -EINVAL,
                        "invalid argument \"%s\" for \"--format\" flag: expected yaml or json "
-                       "(doctor: text or json)",
+                       "(doctor and explain: text or json)",
                        value);
     return 0;
 }

@@ -52,6 +52,18 @@ const char *explain_copy(struct explanation *e, const char *fmt, ...)
     return copy;
 }
 
+/* scheme://user:password@host: what stands before the host is not shown, however short it is. */
+static void hide_user(char *text)
+{
+    for (char *at = strstr(text, "://"); at; at = strstr(at, "://")) {
+        at += 3;
+        const size_t len = strcspn(at, "/?# \"',]}");
+        const char *end = memrchr(at, '@', len);
+        if (end && strncmp(at, "***@", 4) != 0)
+            memset(at, '*', (size_t)(end - at));
+    }
+}
+
 void explain_text(struct explanation *e, struct cfg_value *parent, const char *key, const char *fmt,
                   ...)
 {
@@ -59,6 +71,11 @@ void explain_text(struct explanation *e, struct cfg_value *parent, const char *k
     va_start(ap, fmt);
     const char *text = copy_v(e, fmt, ap);
     va_end(ap);
+    char *copy = arena_strdup(e->arena, text);
+    if (copy)
+        hide_user(copy);
+    e->failed = e->failed || !copy;
+    text = copy ? copy : "";
     _cleanup_buf_ struct buf *clean = buf_new(0);
     if (!clean || secrets_redact(bytes_str(text), clean) < 0) {
         e->failed = true;

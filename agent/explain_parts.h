@@ -39,6 +39,9 @@ bool explain_is_used(const struct service_settings *s, const struct component_se
 /* Where the value at `path` below x->value was given; a place without a file when it was not. */
 struct cfg_pos explain_place(const struct explanation *e, const struct explained *x, const char *path);
 
+/* Whether the value at a full path, or a part of it, comes from a variable that is a secret somewhere. */
+bool explain_is_hidden(const struct explanation *e, const char *path);
+
 /* Each fills its part of e->root. */
 void explain_pipelines(struct explanation *e);
 void explain_settings(struct explanation *e);

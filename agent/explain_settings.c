@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "agent/base/secrets.h"
 #include "agent/explain_parts.h"
 
 /* ---- pipelines ---- */
@@ -105,13 +106,18 @@ static bool has_inner(const struct cfg_value *rows, const char *path)
 static void add_setting(struct lister *l, const struct cfg_visit *v, const char *value,
                         const char *normal)
 {
+    const struct cfg_pos pos = explain_place(l->e, l->x, v->path);
+    if (!pos.file && strchr(v->path, '[')) /* of a list that is the default */
+        return;
     struct cfg_value *row = explain_map(l->e, l->rows, NULL);
+    if (explain_is_hidden(l->e, explain_copy(l->e, "%s::%s", l->x->path, v->path)))
+        value = SECRET_PLACEHOLDER;
     explain_text(l->e, row, "key", "%s", v->path);
     explain_text(l->e, row, "value", "%s", value);
     if (normal && *normal && strcmp(normal, "\"\"") != 0 && strcmp(normal, "null") != 0 &&
         strcmp(normal, "[]") != 0 && strcmp(normal, "{}") != 0)
         explain_text(l->e, row, "default", "%s", normal);
-    explain_at(l->e, row, explain_place(l->e, l->x, v->path));
+    explain_at(l->e, row, pos);
     if (v->field->help)
         explain_text(l->e, row, "help", "%s", v->field->help);
 }

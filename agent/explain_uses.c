@@ -228,23 +228,24 @@ static void add_targets(struct uses *u, const struct cfg_visit *v)
 
 /* ---- files ---- */
 
+static const char *absolute(struct explanation *e, const char *path)
+{
+    _cleanup_free_ char *cwd = *path == '/' ? NULL : getcwd(NULL, 0);
+    return cwd ? explain_copy(e, "%s/%s", cwd, strncmp(path, "./", 2) == 0 ? path + 2 : path)
+               : path;
+}
+
 static void add_file(struct uses *u, const struct cfg_visit *v, const char *path)
 {
     static const char *const words[] = {
         [CFG_READS_FILE] = "read", [CFG_WRITES_FILE] = "written", [CFG_KEEPS_FILE] = "kept"};
-    char *cwd = *path == '/' ? NULL : getcwd(NULL, 0);
     if (*path && strcmp(path, "stdout") != 0 && strcmp(path, "stderr") != 0) {
         struct cfg_value *row = explain_map(u->e, u->files, NULL);
-        if (cwd)
-            explain_text(u->e, row, "path", "%s/%s", cwd,
-                         strncmp(path, "./", 2) == 0 ? path + 2 : path);
-        else
-            explain_text(u->e, row, "path", "%s", path);
+        explain_text(u->e, row, "path", "%s", absolute(u->e, path));
         explain_text(u->e, row, "use", "%s", words[v->field->use]);
         explain_text(u->e, row, "of", "%s::%s", u->x->path, v->path);
         explain_at(u->e, row, explain_place(u->e, u->x, v->path));
     }
-    free(cwd);
 }
 
 static void add_files(struct uses *u, const struct cfg_visit *v)
@@ -263,7 +264,7 @@ static void add_summary(struct uses *u)
         struct explained motel = {.path = "motel::summary"};
         u->x = &motel;
         struct cfg_value *row = add_row(u, u->files, "");
-        explain_text(u->e, row, "path", "%s", place.path);
+        explain_text(u->e, row, "path", "%s", absolute(u->e, place.path));
         explain_text(u->e, row, "use", "written");
     }
     summary_place_done(&place);

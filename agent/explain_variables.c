@@ -58,6 +58,18 @@ static bool is_hidden(const struct explanation *e, const char *name)
     return false;
 }
 
+bool explain_is_hidden(const struct explanation *e, const char *path)
+{
+    const size_t len = strlen(path);
+    for (size_t i = 0; i < e->l->config->nreferences; i++) {
+        const struct cfg_reference *r = &e->l->config->references[i];
+        if (strncmp(r->path, path, len) == 0 && strchr(":[", r->path[len]) && r->from_env &&
+            is_hidden(e, r->name))
+            return true;
+    }
+    return false;
+}
+
 static const char *type_words(struct explanation *e, const struct cfg_reference *r)
 {
     const struct cfg_field *f = field_of(e, r->path);

@@ -191,8 +191,6 @@ def test_explain_and_print_config_show_no_secrets(tmp_path):
         assert secret not in r.stdout + printed.stdout
 
 
-def test_explain_needs_a_file():
-    r = motel("explain")
-    assert r.returncode == 1 and "motel explain --gym-config FILE" in r.stderr
+def test_gym_config_is_for_what_loads_one():
     r = motel("components", "--gym-config", "x")
     assert r.returncode == 1 and "unknown flag: --gym-config here" in r.stderr

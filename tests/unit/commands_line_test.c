@@ -136,7 +136,7 @@ static void test_mistakes(void **state)
          "invalid argument \"0s\" for \"--wait\" flag: expected a time such as 3s, at most 24h"},
         {{"print-config", "--format", "toml", NULL},
          "invalid argument \"toml\" for \"--format\" flag: expected yaml or json "
-         "(doctor: text or json)"},
+         "(doctor and explain: text or json)"},
         {{"--feature-gates=nope", NULL},
          "invalid argument for \"--feature-gates\" flag: no such feature gate \"nope\"; motel "
          "featuregate lists all"},
