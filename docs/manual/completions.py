@@ -53,8 +53,9 @@ def flags_of(t, command):
         if command not in f["commands"]:
             continue
         kind, words = kind_of(own.get(f["name"], ""))
-        if kind == "text" and f.get("choices"):
-            kind, words = "words", f["choices"].replace("|", " ")
+        if kind == "text" and f.get("choices"):     # "--format json" in a help text: only this one is worth saying
+            choices, value = f["choices"].split("|"), own.get(f["name"], "")
+            kind, words = "words", value if value in choices else " ".join(choices)
         elif kind == "text":
             kind, words = kind_of(values.get(f["name"], ""))
         if f["name"] == "to":
