@@ -45,13 +45,13 @@ static int memory_file(const struct buf *text, char ret_path[32])
     return fd;
 }
 
-/* Gives libcurl a file: the one named, or one in memory with the text and the file `also`. *ret_fd
- * keeps the latter alive. */
-static int set_pem(CURL *easy, CURLoption option, const char *file, const char *pem,
-                   const char *also, int *ret_fd, struct err *reterr)
+/* Gives libcurl a file: the one named, or one in memory with the text and, if `system`, what the
+ * system trusts. *ret_fd keeps the latter alive. */
+static int set_pem(CURL *easy, CURLoption option, const char *file, const char *pem, bool system,
+                   int *ret_fd, struct err *reterr)
 {
     char path[32];
-    if (given(file) && !also)
+    if (given(file) && !system)
         return curl_easy_setopt(easy, option, file) == CURLE_OK
                    ? 0
                    : err_set(reterr, -ENOMEM, "out of memory");
@@ -61,9 +61,9 @@ static int set_pem(CURL *easy, CURLoption option, const char *file, const char *
     int r = given(file)                            ? tls_read_file(file, text, reterr)
             : buf_append_str(text, pem) == -ENOMEM ? err_set(reterr, -ENOMEM, "out of memory")
                                                    : 0;
-    if (r == 0 && also) {
+    if (r == 0 && system) {
         buf_putc(text, '\n');
-        r = tls_read_file(also, text, reterr);
+        r = tls_system_cas(text, reterr);
     }
     if (r < 0)
         return r;
@@ -73,6 +73,26 @@ static int set_pem(CURL *easy, CURLoption option, const char *file, const char *
     return curl_easy_setopt(easy, option, path) == CURLE_OK
                ? 0
                : err_set(reterr, -ENOMEM, "out of memory");
+}
+
+static pthread_once_t folders_once = PTHREAD_ONCE_INIT;
+static char folders_path[32]; /* "": nothing there to trust, so every verification fails */
+
+static void collect_folders(void)
+{
+    _cleanup_buf_ struct buf *text = buf_new(0);
+    struct err err = {0};
+    if (text && tls_system_cas(text, &err) == 0 && memory_file(text, folders_path) < 0)
+        folders_path[0] = '\0';
+}
+
+/* The file with what the system trusts; one in memory, for good, when it is kept in folders. */
+static const char *system_cas(void)
+{
+    if (!tls_system_ca_folders())
+        return tls_system_ca_file();
+    pthread_once(&folders_once, collect_folders);
+    return *folders_path ? folders_path : NULL;
 }
 
 static long curl_tls_range(const struct tls_client_settings *t)
@@ -94,18 +114,19 @@ static int set_tls(struct http_easy *c, const struct tls_client_settings *t, str
         curl_easy_setopt(c->curl, CURLOPT_SSL_VERIFYHOST, 0L);
     }
     if (tls_client_has_ca(t)) {
-        const char *also = t->include_system_ca_certs_pool ? tls_system_ca_file() : NULL;
         curl_easy_setopt(c->curl, CURLOPT_CAPATH,
                          NULL); /* else libcurl trusts the system's directory as well */
-        r = set_pem(c->curl, CURLOPT_CAINFO, t->ca_file, t->ca_pem, also, &c->ca_fd, reterr);
-    } else if (tls_system_ca_file()) {
+        r = set_pem(c->curl, CURLOPT_CAINFO, t->ca_file, t->ca_pem, t->include_system_ca_certs_pool,
+                    &c->ca_fd, reterr);
+    } else {
         curl_easy_setopt(c->curl, CURLOPT_CAPATH, NULL);
-        curl_easy_setopt(c->curl, CURLOPT_CAINFO, tls_system_ca_file());
+        curl_easy_setopt(c->curl, CURLOPT_CAINFO, system_cas());
     }
     if (r == 0 && (given(t->cert_file) || given(t->cert_pem)))
-        r = set_pem(c->curl, CURLOPT_SSLCERT, t->cert_file, t->cert_pem, NULL, &c->cert_fd, reterr);
+        r = set_pem(c->curl, CURLOPT_SSLCERT, t->cert_file, t->cert_pem, false, &c->cert_fd,
+                    reterr);
     if (r == 0 && (given(t->key_file) || given(t->key_pem)))
-        r = set_pem(c->curl, CURLOPT_SSLKEY, t->key_file, t->key_pem, NULL, &c->key_fd, reterr);
+        r = set_pem(c->curl, CURLOPT_SSLKEY, t->key_file, t->key_pem, false, &c->key_fd, reterr);
     return r;
 }
 

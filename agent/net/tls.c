@@ -83,24 +83,6 @@ int tls_read_file(const char *path, struct buf *out, struct err *reterr)
     }
 }
 
-const char *tls_system_ca_file(void)
-{
-    static const char *const places[] = {
-        "/etc/ssl/certs/ca-certificates.crt",
-        "/etc/pki/tls/certs/ca-bundle.crt",
-        "/etc/ssl/ca-bundle.pem",
-        "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-        "/etc/ssl/cert.pem",
-    };
-    const char *own = getenv("SSL_CERT_FILE");
-    if (given(own))
-        return own;
-    for (size_t i = 0; i < ARRAY_SIZE(places); i++)
-        if (access(places[i], R_OK) == 0)
-            return places[i];
-    return NULL;
-}
-
 /* ---- credentials */
 
 struct tls_client {
@@ -115,9 +97,12 @@ static pthread_once_t system_once = PTHREAD_ONCE_INIT;
 /* An unreadable store is an empty one: every verification then fails and says so. */
 static void trust_system(gnutls_certificate_credentials_t c)
 {
-    const char *file = tls_system_ca_file();
-    if (!file || gnutls_certificate_set_x509_trust_file(c, file, GNUTLS_X509_FMT_PEM) < 0)
-        gnutls_certificate_set_x509_system_trust(c);
+    _cleanup_buf_ struct buf *pem = buf_new(0);
+    struct err err = {0};
+    if (!pem || tls_system_cas(pem, &err) < 0)
+        return;
+    const gnutls_datum_t d = {pem->data, (unsigned)pem->len};
+    gnutls_certificate_set_x509_trust_mem(c, &d, GNUTLS_X509_FMT_PEM);
 }
 
 static void load_system(void)

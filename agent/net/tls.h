@@ -19,8 +19,12 @@ bool tls_client_has_ca(const struct tls_client_settings *s);
 int tls_client_test(const struct tls_client_settings *s, struct err *reterr);
 /* "1.2" -> 0x0303; `deflt` for ""; -1 for what is no version. */
 int tls_version(const char *text, int deflt);
-/* PEM text of the system's trusted authorities, as a file path; NULL when there is none. */
+/* The system's trusted authorities as a file (PEM): SSL_CERT_FILE, or the first of the usual places that is there; NULL without. */
 const char *tls_system_ca_file(void);
+/* True when folders of certificates count as well: those of SSL_CERT_DIR, or the usual ones when there is no such file. */
+bool tls_system_ca_folders(void);
+/* Appends the PEM text of all that the system trusts, file and folders. 0; -errno when the file cannot be read, -ENOMEM. */
+int tls_system_cas(struct buf *out, struct err *reterr);
 /* The whole content of a file, at most 16 MiB; -errno with "open x: No such file or directory". */
 int tls_read_file(const char *path, struct buf *out, struct err *reterr);
 

@@ -175,6 +175,21 @@ static struct tls_creds *creds_alloc(void)
     return gnutls_session_ticket_key_generate(&c->ticket_key) < 0 ? tls_creds_unref(c) : c;
 }
 
+static int trust_system(gnutls_certificate_credentials_t c, struct err *reterr)
+{
+    _cleanup_buf_ struct buf *pem = buf_new(0);
+    int r = pem ? tls_system_cas(pem, reterr) : err_set(reterr, -ENOMEM, "out of memory");
+    if (r < 0) {
+        err_prefix(reterr, "failed to load client CA CertPool: ");
+        return r;
+    }
+    const gnutls_datum_t d = datum(pem);
+    r = pem->len ? gnutls_certificate_set_x509_trust_mem(c, &d, GNUTLS_X509_FMT_PEM) : 0;
+    return r < 0 ? err_set(reterr, -EINVAL, "failed to load client CA CertPool: %s",
+                           gnutls_strerror(r))
+                 : 0;
+}
+
 static int set_client_ca(const struct tls_server *t, const struct material *m,
                          gnutls_certificate_credentials_t c, struct err *reterr)
 {
@@ -185,11 +200,7 @@ static int set_client_ca(const struct tls_server *t, const struct material *m,
                        "failed to load client CA CertPool: failed to parse CA %s: %s",
                        t->client_ca_file ? t->client_ca_file : "client_ca_pem",
                        r < 0 ? gnutls_strerror(r) : "no certificate in it");
-    const char *system = t->system_ca ? tls_system_ca_file() : NULL;
-    if (system && gnutls_certificate_set_x509_trust_file(c, system, GNUTLS_X509_FMT_PEM) < 0)
-        return err_set(reterr, -EINVAL, "failed to load client CA CertPool: %s cannot be read",
-                       system);
-    return 0;
+    return t->system_ca ? trust_system(c, reterr) : 0;
 }
 
 static int creds_new(const struct tls_server *t, const struct material *m, struct tls_creds **ret,

@@ -6,6 +6,8 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,6 +16,7 @@
 
 #define STAMP_LEN 23 /* 2026-08-21T10-00-00.000 */
 #define NAME_TRIES 10000
+#define NO_REPLACE 1u /* RENAME_NOREPLACE of the kernel */
 
 /* A path taken apart: directory (with the slash, or ""), name up to the extension, extension with
  * its dot. */
@@ -48,11 +51,13 @@ static void put_stamp(uint64_t wall_ns, bool local, char ret[64])
 /* rename(2) that does not replace; not every file system has the atomic one. */
 static int rename_free(const char *from, const char *to)
 {
-    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+    /* musl has no name for the call yet */
+    if (syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, NO_REPLACE) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -errno;
-    if (faccessat(AT_FDCWD, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+    struct stat st;
+    if (lstat(to, &st) == 0)
         return -EEXIST;
     return rename(from, to) == 0 ? 0 : -errno;
 }

@@ -1,6 +1,7 @@
 """The guards that the build puts into the program, read back from the ELF file: hardening.py PROGRAM.
 
-Prints what is missing and exits 1, or prints one line and exits 0. With --built-with-sanitizer what the sanitizers replace is not asked for.
+Prints what is missing and exits 1, or prints one line and exits 0. With --built-with-sanitizer what the sanitizers replace is not asked for; with
+--static what musl has not: checked functions (_FORTIFY_SOURCE), and symbols to find them by.
 """
 import re
 import subprocess
@@ -30,7 +31,19 @@ def segments(program):
     return found
 
 
-def faults(program, sanitized):
+def protects_stacks(program, symbols, static):
+    """The name of the function that is called, or, without symbols, the canary behind the thread pointer or in a variable that is read."""
+    if not static:
+        return "__stack_chk_fail" in symbols
+    code = subprocess.run(["objdump", "--disassemble", "--no-show-raw-insn", program], capture_output=True, text=True).stdout if is_x86(program) else ""
+    return not is_x86(program) or len(re.findall(r"%fs:0x28", code)) > MOST_OF_START_FILES
+
+
+def is_x86(program):
+    return "X86-64" in readelf(program, "--file-header")
+
+
+def faults(program, sanitized, static):
     header, heads, dynamic = readelf(program, "--file-header"), segments(program), readelf(program, "--dynamic")
     symbols = readelf(program, "--dyn-syms")
     if not re.search(r"Type:\s+DYN", header):
@@ -48,9 +61,11 @@ def faults(program, sanitized):
         yield "a segment is writable and executable"
     if "(RPATH)" in dynamic:
         yield "has an RPATH"
-    if "__stack_chk_fail" not in symbols:
+    if not protects_stacks(program, symbols, static):
         yield "no stack protector"
-    if not sanitized and not re.search(r"__(memcpy|snprintf|vsnprintf|read|recv|fprintf)_chk", symbols):
+    if static and "INTERP" in heads:
+        yield "asks for a loader"
+    if not sanitized and not static and not re.search(r"__(memcpy|snprintf|vsnprintf|read|recv|fprintf)_chk", symbols):
         yield "no checked functions (_FORTIFY_SOURCE)"
     if "X86-64" in header and count(program, ENDBR64) < MOST_OF_START_FILES:
         yield "functions do not begin with endbr64 (-fcf-protection)"
@@ -58,7 +73,7 @@ def faults(program, sanitized):
 
 def main():
     program, sanitized = sys.argv[1], "--built-with-sanitizer" in sys.argv[2:]
-    found = list(faults(program, sanitized))
+    found = list(faults(program, sanitized, "--static" in sys.argv[2:]))
     for fault in found:
         print(f"{program}: {fault}")
     if not found:

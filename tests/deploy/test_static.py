@@ -1,0 +1,235 @@
+"""The static program: it depends on nothing, is small and guarded, has its papers, and does a Gym job's work where nothing else is installed."""
+import base64
+import collections
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from support import ROOT, e2e, static_program, version
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+GYM = os.path.join(ROOT, "tests", "golden", "gym-config", "a-default.aime25.collector.yaml")
+DRIVER = os.path.join(ROOT, "tests", "e2e", "gym_job_driver.py")
+MAX_BYTES = 4 * 1024 * 1024
+ARCHES = ["x86_64", "aarch64"]
+SPANS = 300
+TOKEN = "sk-static-0123456789"
+
+
+@pytest.fixture(scope="module", params=ARCHES)
+def program(request):
+    return static_program(request.param)
+
+
+def readelf(program, *options):
+    return subprocess.run(["readelf", "--wide", *options, program], check=True, capture_output=True, text=True).stdout
+
+
+def emulated(program):
+    """The command that runs the program here: through qemu when it is for another processor."""
+    arch = program.rsplit("-", 1)[1]
+    if arch == os.uname().machine:
+        return []
+    emulator = shutil.which(f"qemu-{arch}-static")
+    if not emulator:
+        pytest.skip(f"there is no qemu-{arch}-static")
+    return [emulator]
+
+
+def test_depends_on_nothing(program):
+    heads, dynamic = readelf(program, "--program-headers"), readelf(program, "--dynamic")
+    assert "INTERP" not in heads and "NEEDED" not in dynamic and "RPATH" not in dynamic and "RUNPATH" not in dynamic
+    assert re.search(r"Machine:\s+(.*)", readelf(program, "--file-header")).group(1) == {"x86_64": "Advanced Micro Devices X86-64", "aarch64": "AArch64"}[program.rsplit("-", 1)[1]]
+
+
+def test_is_small(program):
+    assert os.path.getsize(program) <= MAX_BYTES
+
+
+def test_is_hardened(program):
+    done = subprocess.run([sys.executable, os.path.join(ROOT, "tests", "checks", "hardening.py"), program, "--static"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_names_no_folder_of_the_build(program):
+    with open(program, "rb") as f:
+        content = f.read()
+    for trace in (ROOT.encode() + b"/", b"/motel-static.", b"/sysroot/", os.path.expanduser("~").encode() + b"/.cache"):
+        assert trace not in content, trace
+
+
+def test_version(program):
+    done = subprocess.run([*emulated(program), program, "--version"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout == f"motel version {version()}\n", done
+
+
+# ---- what lies beside it
+
+def test_checksums(program, dist):
+    with open(os.path.join(dist, "SHA256SUMS"), encoding="utf-8") as f:
+        sums = dict(reversed(line.split()) for line in f)
+    for name in (os.path.basename(program), os.path.basename(program) + ".spdx.json", "LICENSES.txt"):
+        with open(os.path.join(dist, name), "rb") as f:
+            assert sums[name] == hashlib.sha256(f.read()).hexdigest(), name
+
+
+def test_sbom(program, dist):
+    from spdx_tools.spdx.parser.parse_anything import parse_file
+    from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
+    path = program + ".spdx.json"
+    document = parse_file(path)
+    assert validate_full_spdx_document(document) == []
+    names = {p.name: p for p in document.packages}
+    wanted = {"motel", "musl", "gmp", "nettle", "gnutls", "libtasn1", "libunistring", "libmicrohttpd", "nghttp2", "curl", "protobuf-c", "jansson", "libyaml", "pcre2",
+              "libzstd", "lz4", "libdeflate", "libisal", "lmdb", "libgcc"}
+    assert set(names) == wanted
+    linked = {r.related_spdx_element_id for r in document.relationships if r.relationship_type.name == "STATIC_LINK"}
+    assert linked == {p.spdx_id for p in document.packages if p.name != "motel"}
+    assert all(p.version and p.license_concluded for p in document.packages)
+    with open(program, "rb") as f:
+        assert names["motel"].checksums[0].value == hashlib.sha256(f.read()).hexdigest()
+
+
+def test_a_broken_sbom_is_found(program, tmp_path):
+    from spdx_tools.spdx.parser.parse_anything import parse_file
+    from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
+    with open(program + ".spdx.json", encoding="utf-8") as f:
+        content = json.load(f)
+    content["packages"][1]["licenseConcluded"] = "not a licence ("
+    path = tmp_path / "broken.spdx.json"
+    path.write_text(json.dumps(content))
+    try:
+        assert validate_full_spdx_document(parse_file(str(path))) != []
+    except Exception as e:      # a parser that does not take it is as good
+        assert "licen" in str(e).lower() or "license" in repr(getattr(e, "get_messages", lambda: [])()).lower()
+
+
+def test_licences(dist):
+    with open(os.path.join(dist, "LICENSES.txt"), encoding="utf-8") as f:
+        text = f.read()
+    heads = re.findall(r"^=+\n(\S+) \S+ \(source package [^)]+\): .+\n=+$", text, re.M)
+    assert {"musl", "gmp", "nettle", "gnutls", "curl", "lmdb", "libgcc"} <= set(heads)
+    for words in ("GNU LESSER GENERAL PUBLIC LICENSE", "GCC RUNTIME LIBRARY EXCEPTION", "Rich Felker", "The OpenLDAP Public License"):
+        assert words.lower() in text.lower(), words
+
+
+# ---- at work where nothing else is
+
+def namespaces():
+    command = ["unshare", *([] if os.geteuid() == 0 else ["-r"]), "-mnpf", "--mount-proc", "--kill-child"]
+    if not shutil.which("unshare"):
+        return None, "there is no unshare"
+    tried = subprocess.run([*command, "true"], capture_output=True, text=True)
+    return command, tried.stderr.strip() if tried.returncode else ""
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    """An authority, and a certificate of it for the backend's name."""
+    if not shutil.which("openssl"):
+        pytest.skip("there is no openssl")
+    folder = tmp_path_factory.mktemp("certificates")
+
+    def run(*args):
+        subprocess.run(["openssl", *args], check=True, cwd=folder, capture_output=True)
+    run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=ca", "-addext", "basicConstraints=critical,CA:TRUE")
+    run("req", "-newkey", "rsa:2048", "-nodes", "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=otlp.example.com")
+    (folder / "server.ext").write_text("subjectAltName=DNS:otlp.example.com\n")
+    run("x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "server.ext", "-out", "server.pem")
+    return folder
+
+
+def run_job(tmp_path, root, certificates, command, env):
+    """Runs the Gym job's collector alone in `root`; gives what it wrote and sent."""
+    enter, why_not = namespaces()
+    if why_not:
+        pytest.skip(f"no namespaces of our own: {why_not}")
+    with open(GYM, encoding="utf-8") as f:
+        config = f.read()
+    outputs = root + os.path.dirname(re.search(r"path: (/\S*)/metrics\.jsonl", config).group(1) + "/x")
+    os.makedirs(outputs)
+    os.makedirs(root + "/etc", exist_ok=True)
+    for name, text in (("/collector.yaml", config), ("/etc/resolv.conf", "nameserver 127.0.0.1\n")):
+        if os.path.lexists(root + name):
+            os.unlink(root + name)
+        with open(root + name, "w", encoding="utf-8") as f:
+            f.write(text)
+    spec = {"root": root, "command": command, "env": {"OTEL_TOKEN": TOKEN, "SLURM_JOB_ID": "12", **env}, "certificates": str(certificates), "driver": DRIVER,
+            "driver_env": {"JOB_SPANS": str(SPANS), "JOB_SCRAPES": "[]", "JOB_EXIT": "0"}, "result": str(tmp_path / "result.json")}
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    done = subprocess.run([*enter, sys.executable, os.path.join(HERE, "static_inside.py"), str(tmp_path / "spec.json")], capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    result = json.loads((tmp_path / "result.json").read_text())
+    result["log"] = (tmp_path / "result.json.log").read_text(errors="replace")
+    result["files"] = {}
+    for signal in ("traces", "metrics", "logs"):
+        with open(os.path.join(outputs, signal + ".jsonl"), encoding="utf-8") as f:
+            result["files"][signal] = [json.loads(line) for line in f]
+    return result
+
+
+def check_job(result):
+    """It ended cleanly, asked the name server, verified the backend, and lost nothing on either way out."""
+    assert result["code"] == 0 and result["driver_code"] == 0, (result["driver"][-3000:], result["log"][-3000:])
+    assert "otlp.example.com" in result["asked"]
+    written = [s for line in result["files"]["traces"] for r in line["resourceSpans"] for c in r["scopeSpans"] for s in c["spans"]]
+    assert len(written) == 2 * SPANS, len(written)
+    sent = collections.Counter()
+    for request in result["requests"]:
+        assert request["headers"]["authorization"] == "Bearer " + TOKEN
+        signal = request["path"].rsplit("/", 1)[1]
+        message = e2e.parse(signal, e2e.decode(base64.b64decode(request["body"]), request["headers"].get("content-encoding", "")))
+        sent[signal] += len(list(e2e.records(signal, message)))
+    assert sent["traces"] == 2 * SPANS and sent["logs"] == 2 and sent["metrics"] > 0, sent
+    assert TOKEN not in result["log"], result["log"][-3000:]
+
+
+def test_alone_in_an_empty_root(program, certificates, tmp_path):
+    """Only the program, a resolv.conf, an authority's certificate and the configuration: no /dev, no /proc, no /tmp, no shell."""
+    root = str(tmp_path / "root")
+    os.makedirs(root)
+    shutil.copy(program, root + "/motel")
+    shutil.copy(certificates / "ca.pem", root + "/ca.pem")
+    emulator = emulated(program)
+    if emulator:
+        shutil.copy(emulator[0], root + "/emulator")
+    result = run_job(tmp_path, root, certificates, [*(["/emulator"] if emulator else []), "/motel", "--config", "/collector.yaml"], {"SSL_CERT_FILE": "/ca.pem"})
+    check_job(result)
+
+
+def debian_mirror():
+    """Where this machine takes Debian's packages from."""
+    script = f". {ROOT}/deploy/static/lib/apt.sh; apt_source_lines"
+    lines = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout
+    found = [m.group(1) for m in re.finditer(r"^deb-src (?:\[[^]]*\] )?(\S+) (\w+) .*\bmain\b", lines, re.M)]
+    return found[0] if found else None
+
+
+@pytest.fixture(scope="module")
+def bullseye(tmp_path_factory):
+    """The unpacked packages of a minimal Debian 11 (its scripts are not run: nothing here needs them)."""
+    mirror = debian_mirror()
+    if os.geteuid() != 0 or not shutil.which("debootstrap") or not mirror:
+        pytest.skip("no Debian 11 can be made here: that takes root, debootstrap and a mirror")
+    root = str(tmp_path_factory.mktemp("bullseye") / "root")
+    done = subprocess.run(["debootstrap", "--foreign", "--variant=minbase", "bullseye", root, mirror], capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    yield root
+    shutil.rmtree(root)
+
+
+def test_in_debian_11(bullseye, certificates, tmp_path):
+    """Started by its shell; the authority is where Debian keeps them."""
+    root, program = bullseye, static_program("x86_64" if os.uname().machine == "x86_64" else "aarch64")
+    with open(root + "/etc/debian_version", encoding="utf-8") as f:
+        assert f.read().startswith("11")
+    shutil.copy(program, root + "/usr/local/bin/motel")
+    os.makedirs(root + "/etc/ssl/certs", exist_ok=True)
+    shutil.copy(certificates / "ca.pem", root + "/etc/ssl/certs/ca-certificates.crt")
+    check_job(run_job(tmp_path, root, certificates, ["/bin/sh", "-c", "exec /usr/local/bin/motel --config /collector.yaml"], {}))
