@@ -98,7 +98,7 @@ def test_names_lead_to_services():
     assert len(found) == 5
     for name, port in found:
         assert port in own[name], (name, port)
-    assert page["host"] == "0.0.0.0" and "--web.enable-otlp-receiver" in SERVICES["prometheus"]["command"]
+    assert page["host"] == "0.0.0.0" and {"--web.enable-otlp-receiver", "--enable-feature=native-histograms"} <= set(SERVICES["prometheus"]["command"])
     at = next(c.split("=")[1] for c in SERVICES["prometheus"]["command"] if c.startswith("--config.file="))
     assert f"./prometheus.yml:{at}:ro" in SERVICES["prometheus"]["volumes"]
     assert SERVICES["grafana"]["volumes"] == ["./grafana/datasources:/etc/grafana/provisioning/datasources:ro"]
