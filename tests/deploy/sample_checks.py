@@ -460,7 +460,7 @@ def check_markdown(sample):
 
 CHECKS = {
     "config": check_config, "gym": check_gym, "yaml": check_yaml, "shell": check_shell, "synopsis": check_synopsis,
-    "json": parsed(json_or_lines), "toml": parsed(tomllib.loads), "ini": parsed(lambda t: configparser.ConfigParser(interpolation=None).read_string(t)),
+    "json": parsed(json_or_lines), "toml": parsed(tomllib.loads), "ini": parsed(lambda t: configparser.ConfigParser(interpolation=None, strict=False).read_string(t)),
     "python": parsed(ast.parse), "unit": check_unit, "dockerfile": check_dockerfile, "markdown": check_markdown,
     "unknown": lambda s: f"nobody knows how to check a block of {s.notes['language']}",
 }

@@ -100,18 +100,18 @@ def embedded(where, text):
 
 
 def arguments(node):
-    """Command lines of containers that run motel: lists below `command`, `args`, `entrypoint`, and health checks."""
+    """Command lines of containers and of their checks: lists below `command`, `args`, `entrypoint` and `test`."""
     if isinstance(node, dict):
         words = []
         for key in ("entrypoint", "command", "args"):
             value = node.get(key)
             words += [str(v) for v in value] if isinstance(value, list) else []
-        image = str(node.get("image", ""))
-        another = bool(words) and words[0].startswith("/") and os.path.basename(words[0]) != "motel"      # in place of the entry point
-        if words and not another and (re.search(r"\bmotel\b", image) or any(os.path.basename(w) == "motel" for w in words[:1])):
-            yield words if os.path.basename(words[0]) == "motel" else ["motel", *words]
+        if words and re.search(r"\bmotel\b", str(node.get("image", ""))) and words[0].startswith("-"):
+            words = ["motel", *words]               # arguments of the image's own program
+        if words:
+            yield words
         test = node.get("test")
-        if isinstance(test, list) and len(test) > 1 and os.path.basename(str(test[1])) == "motel":
+        if isinstance(test, list) and len(test) > 1:
             yield [str(w) for w in test[1:]]
         for value in node.values():
             yield from arguments(value)
@@ -129,7 +129,11 @@ def of_yaml(where, text):
         return [Sample("config", where, text, whole=is_whole(docs[0]))]
     if len(docs) == 1 and top_keys(docs[0]) == {"telemetry"}:
         return [Sample("gym", where, text)]
-    found = [Sample("yaml", where, text, notes={"commands": [c for d in docs for c in arguments(d)]})]
+    commands = [c for d in docs for c in arguments(d)]
+    found = [Sample("yaml", where, text, notes={"commands": [c for c in commands if os.path.basename(c[0]) == "motel"]})]
+    for words in commands:
+        if os.path.basename(words[0]) in ("sh", "bash") and words[1:2] == ["-c"]:
+            found += of_shell(f"{where}#shell", words[-1])
     for i, doc in enumerate(docs):
         compose = "services" in top_keys(doc)
         for path, value in strings(doc):

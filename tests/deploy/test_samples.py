@@ -108,6 +108,8 @@ COPIES = [
     ("a Gym config with an unknown key", of_yaml, "telemetry: {enabled: true, otlp_endpoint: 'http://a:4317'}\n", "otlp_endpoint", "endpoint"),
     ("a config map", of_yaml, CONFIG_MAP, "otlp_http:", "otlp_htp:"),
     ("the arguments of a container", of_yaml, POD, "--config", "--confg"),
+    ("the shell of a container", of_yaml, POD.replace('args: ["--config", "/etc/motel/motel.yaml"]', 'command: [/bin/sh, -c, "motel --config a"]'),
+     "--config", "--confg"),
     ("a manifest that is no YAML", of_yaml, POD, "{name: a}", "{name: a"),
     ("a config of compose", of_yaml, COMPOSE, "receivers: [otlp]", "receivers: [oltp]"),
     ("a command of compose", of_yaml, COMPOSE, "[--config", "[--confg"),
