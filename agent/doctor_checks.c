@@ -39,6 +39,19 @@ static void check_warnings(struct probe *p, const struct config *c)
     }
 }
 
+/* Variables that are set to nothing: no warning of a start, and as a rule a mistake. */
+static void check_empty_variables(struct probe *p, const struct config *c)
+{
+    p->component = "config";
+    for (size_t i = 0; i < c->nreferences; i++) {
+        const struct cfg_reference *r = &c->references[i];
+        if (r->from_env && !*r->text)
+            probe_warn(p, "variable", strncmp(r->name, "env:", 4) == 0 ? r->name + 4 : r->name,
+                       "set it to something", "%s:%d:%d: %s: the environment variable is empty",
+                       r->pos.file, r->pos.line, r->pos.column, r->path);
+    }
+}
+
 /* ---- files ---- */
 
 static void check_logs(struct probe *p, const struct loaded *l)
@@ -107,6 +120,7 @@ static void check_memory(struct probe *p, const struct motel_settings *m)
 void doctor_check_rest(struct probe *p, const struct loaded *l)
 {
     check_warnings(p, l->config);
+    check_empty_variables(p, l->config);
     check_logs(p, l);
     check_places(p, l);
     p->component = "process";

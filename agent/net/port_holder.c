@@ -9,7 +9,8 @@
 
 #include "agent/base/cleanup.h"
 
-#define LISTENING 0x0a /* TCP_LISTEN in /proc/net/tcp */
+#define LISTENING 0x0a  /* TCP_LISTEN in /proc/net/tcp */
+#define ACCEPTS 0x10000 /* __SO_ACCEPTCON in /proc/net/unix; connections have the path, too */
 
 static void cleanup_dir(DIR **d)
 {
@@ -38,9 +39,9 @@ static unsigned long unix_inode(const char *path)
     char line[512], at[256];
     _cleanup_fclose_ FILE *f = fopen("/proc/net/unix", "re");
     while (f && fgets(line, sizeof(line), f)) {
-        unsigned long inode;
-        if (sscanf(line, "%*s %*s %*s %*s %*s %*s %lu %255s", &inode, at) == 2 &&
-            strcmp(at, path) == 0)
+        unsigned long inode, flags;
+        if (sscanf(line, "%*s %*s %*s %lx %*s %*s %lu %255s", &flags, &inode, at) == 3 &&
+            flags & ACCEPTS && strcmp(at, path) == 0)
             return inode;
     }
     return 0;

@@ -198,12 +198,13 @@ static enum reach_speech speech_of(const unsigned char *in, size_t len)
     return len ? SPEAKS_OTHER : SPEAKS_NOTHING;
 }
 
-enum reach_speech reach_listen(int fd, uint64_t deadline_ns)
+enum reach_speech reach_listen(int fd, bool http1, uint64_t deadline_ns)
 {
-    static const char hello[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0";
+    static const char h2[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0",
+                      h1[] = "OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     unsigned char in[64];
     size_t len = 0;
-    if (send(fd, hello, sizeof(hello), MSG_NOSIGNAL) < 0)
+    if (send(fd, http1 ? h1 : h2, http1 ? sizeof(h1) - 1 : sizeof(h2), MSG_NOSIGNAL) < 0)
         return SPEAKS_NOTHING;
     while (len < 9 && wait_fd(fd, POLLIN, deadline_ns) == 0) {
         const ssize_t n = recv(fd, in + len, sizeof(in) - len, 0);

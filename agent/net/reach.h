@@ -42,7 +42,8 @@ int reach_tls_answer(const struct tls_client_settings *s, int fd, const char *ho
                      struct reach_tls *ret, struct err *reterr);
 
 enum reach_speech { SPEAKS_NOTHING, SPEAKS_HTTP1, SPEAKS_HTTP2, SPEAKS_TLS, SPEAKS_OTHER };
-/* What comes back, without TLS, to the beginning of an HTTP/2 connection. Waits for `deadline_ns` at most. */
-enum reach_speech reach_listen(int fd, uint64_t deadline_ns);
+/* What comes back, without TLS, to the beginning of an HTTP/2 connection, or to an HTTP/1.1 request that asks for nothing. Waits for
+ * `deadline_ns` at most. */
+enum reach_speech reach_listen(int fd, bool http1, uint64_t deadline_ns);
 
 #endif

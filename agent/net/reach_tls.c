@@ -36,13 +36,10 @@ static int wait_turn(const struct shaking *s)
 static int begin(struct shaking *s, const struct tls_client_settings *settings, const char *host,
                  bool http2_only, struct err *reterr)
 {
-    static const gnutls_datum_t protocols[] = {{(unsigned char *)"h2", 2},
-                                               {(unsigned char *)"http/1.1", 8}};
     int r = tls_client_new(settings, &s->creds, reterr);
     if (r == 0)
-        r = tls_client_session(s->creds, s->fd, host, "h2", &s->session, reterr);
-    if (r == 0 && !http2_only)
-        gnutls_alpn_set_protocols(s->session, protocols, ARRAY_SIZE(protocols), 0);
+        r = tls_client_session(s->creds, s->fd, host, http2_only ? "h2" : "h2,http/1.1",
+                               &s->session, reterr);
     return r;
 }
 

@@ -250,17 +250,28 @@ static bool is_address(const char *host)
     return inet_pton(AF_INET, host, scratch) == 1 || inet_pton(AF_INET6, host, scratch) == 1;
 }
 
+/* "h2" or "h2,http/1.1". */
+static int offer_protocols(gnutls_session_t g, const char *alpn)
+{
+    gnutls_datum_t list[4];
+    unsigned n = 0;
+    for (const char *p = alpn; *p && n < ARRAY_SIZE(list); p += *p == ',') {
+        list[n++] = (gnutls_datum_t){(unsigned char *)p, (unsigned)strcspn(p, ",")};
+        p += strcspn(p, ",");
+    }
+    return gnutls_alpn_set_protocols(g, list, n, 0);
+}
+
 static int session_setup(struct tls_client *t, gnutls_session_t g, const char *host,
                          const char *alpn)
 {
     char text[128];
     priorities(t->settings, text, sizeof(text));
-    const gnutls_datum_t protocol = {(unsigned char *)alpn, (unsigned)strlen(alpn)};
     int r = gnutls_priority_set_direct(g, text, NULL);
     if (r >= 0)
         r = gnutls_credentials_set(g, GNUTLS_CRD_CERTIFICATE, t->creds);
     if (r >= 0)
-        r = gnutls_alpn_set_protocols(g, &protocol, 1, 0);
+        r = offer_protocols(g, alpn);
     if (r >= 0 && !is_address(host))
         r = gnutls_server_name_set(g, GNUTLS_NAME_DNS, host, strlen(host));
     if (r >= 0 && !t->settings->insecure_skip_verify)

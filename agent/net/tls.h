@@ -33,7 +33,7 @@ struct tls_client; /* credentials of one client; the system's trust store is loa
 int tls_client_new(const struct tls_client_settings *s, struct tls_client **ret, struct err *reterr);
 struct tls_client *tls_client_free(struct tls_client *t); /* NULL ok; returns NULL; after its sessions */
 DEFINE_CLEANUP(struct tls_client *, tls_client_free)
-/* A session on the non-blocking socket `fd` that will verify `host` (or the override) and offer the protocol `alpn`. The caller
+/* A session on the non-blocking socket `fd` that will verify `host` (or the override) and offer the protocols `alpn` ("h2", "h2,http/1.1"). The caller
  * shakes hands and ends it with gnutls_deinit(). `t` and the settings must outlive it. */
 int tls_client_session(struct tls_client *t, int fd, const char *host, const char *alpn, struct gnutls_session_int **ret,
                        struct err *reterr);

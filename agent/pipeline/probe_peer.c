@@ -63,10 +63,11 @@ static bool resolve(struct probe *p, struct probe_peer *peer)
     struct err e = {0};
     char all[500], took[32], host[256];
     const uint64_t begin = clock_now_ns();
+    if (peer->unix_path && *peer->unix_path)
+        return reach_unix(peer->unix_path, &peer->addresses) ==
+               0; /* the exporter checks its length */
     snprintf(host, sizeof(host), "%s", *peer->host == '[' ? peer->host + 1 : peer->host);
     host[strcspn(host, "]")] = 0;
-    if (peer->unix_path && *peer->unix_path)
-        return reach_unix(peer->unix_path, &peer->addresses) == 0;
     const int r = reach_resolve(host, peer->port, p->timeout_ns, &peer->addresses, &e);
     join_addresses(&peer->addresses, all, sizeof(all));
     if (r == 0 && !is_literal(peer->host))
@@ -106,7 +107,7 @@ static int connect_peer(struct probe *p, struct probe_peer *peer, const char *na
     const int fd = reach_connect(&peer->addresses, deadline_of(p), &peer->at);
     const struct reach_address *a = &peer->addresses.items[peer->at];
     endpoint_format((const struct sockaddr *)&a->addr, a->len, where, sizeof(where));
-    const bool named = !is_literal(peer->host) && a->addr.ss_family != AF_UNIX;
+    const bool named = a->addr.ss_family != AF_UNIX && !is_literal(peer->host);
     if (fd >= 0)
         probe_ok(p, "connect", name, "%s%s%s", named ? where : "", named ? ", " : "",
                  probe_took(begin, took));
@@ -290,12 +291,26 @@ static bool speaks_tls(struct probe *p, const struct probe_peer *peer)
                        t.certificate.subject[0] || (*t.alert && !t.no_tls));
 }
 
+/* What the server speaks: some answer to the beginning of HTTP/2 with something odd. */
+static enum reach_speech speech_of(struct probe *p, const struct probe_peer *peer)
+{
+    enum reach_speech speech = SPEAKS_NOTHING;
+    for (int http1 = 0; http1 < 2; http1++) {
+        _cleanup_close_ int fd = again(p, peer);
+        const enum reach_speech s =
+            fd >= 0 ? reach_listen(fd, http1, short_deadline_of(p)) : SPEAKS_NOTHING;
+        if (s != SPEAKS_NOTHING)
+            speech = s;
+        if (s != SPEAKS_NOTHING && s != SPEAKS_OTHER)
+            break;
+    }
+    return speech;
+}
+
 static void unanswered_plain(struct probe *p, const struct probe_peer *peer, const char *check,
                              const char *subject, const char *reason)
 {
-    _cleanup_close_ int fd = again(p, peer);
-    const enum reach_speech speech =
-        fd >= 0 ? reach_listen(fd, short_deadline_of(p)) : SPEAKS_NOTHING;
+    const enum reach_speech speech = speech_of(p, peer);
     if (speech == SPEAKS_TLS ||
         ((speech == SPEAKS_NOTHING || speech == SPEAKS_HTTP1) && speaks_tls(p, peer)))
         probe_fail(p, check, subject,

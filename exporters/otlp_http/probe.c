@@ -85,6 +85,13 @@ static void proxied(const struct answer *a)
                "status %d%s", a->res->status, a->message);
 }
 
+/* Web servers answer without TLS to who comes without, and say what the matter is. */
+static bool wants_tls(const struct answer *a)
+{
+    const struct buf *b = a->res->body;
+    return strncmp(a->url, "http://", 7) == 0 && b->len && memmem(b->data, b->len, "HTTPS", 5);
+}
+
 static void not_taken(const struct answer *a)
 {
     switch (a->res->status) {
@@ -110,6 +117,11 @@ static void not_taken(const struct answer *a)
                    *a->c->compression ? a->c->compression : "none", a->message);
         break;
     case 400:
+        if (wants_tls(a)) {
+            probe_fail(a->p, "export", a->url, "use https:// in the endpoint",
+                       "the server speaks TLS on this port (status 400)");
+            break;
+        }
         probe_warn(a->p, "export", a->url, "",
                    "reached; the backend does not take an empty request: status 400%s", a->message);
         break;

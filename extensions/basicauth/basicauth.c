@@ -7,6 +7,7 @@
 
 #include "agent/base/encode.h"
 #include "agent/base/secrets.h"
+#include "agent/pipeline/probe.h"
 #include "agent/pipeline/secret_file.h"
 #include "extensions/basicauth/verifier.h"
 
@@ -381,6 +382,46 @@ static const void *capability(struct component *c, enum capability kind)
     return kind == CAP_CLIENT_AUTH && b->config->client ? &b->client : NULL;
 }
 
+static void probe_words(struct basic *b, struct probe *p)
+{
+    struct err e = {0};
+    const char *const files[] = {b->username.file.path, b->password.file.path};
+    bool good = true;
+    for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+        if (files[i])
+            good &= probe_input_file(p, files[i], i == 1);
+    pthread_mutex_lock(&b->lock);
+    const int r = good ? refresh_words(b, &e) : 0;
+    pthread_mutex_unlock(&b->lock);
+    if (r < 0)
+        probe_fail(p, "credentials", "", "correct the files under client_auth", "%s", e.text);
+}
+
+static void probe(struct component *c, struct probe *p)
+{
+    struct basic *b = (struct basic *)c;
+    struct err e = {0};
+    if (p->step != PROBE_OUTSIDE)
+        return;
+    if (!b->config->htpasswd) {
+        probe_words(b, p);
+        return;
+    }
+    if (b->file.path && !probe_input_file(p, b->file.path, true))
+        return;
+    pthread_mutex_lock(&b->lock);
+    const int r = refresh_users(b, &e);
+    const size_t n = b->users.n;
+    pthread_mutex_unlock(&b->lock);
+    if (r < 0)
+        probe_fail(p, "users", "", "the lines must be as htpasswd writes them", "%s", e.text);
+    else if (n == 0)
+        probe_fail(p, "users", "", "add lines of user:password, as htpasswd writes them",
+                   "there is no user, so nobody may pass");
+    else
+        probe_ok(p, "users", "", n == 1 ? "1 user may pass" : "%zu users may pass", n);
+}
+
 /* ---- configuration ---- */
 
 static int check(const void *config, struct err *reterr)
@@ -431,4 +472,5 @@ const struct component_type extension_basicauth = {
     .stop = basic_stop,
     .destroy = basic_destroy,
     .capability = capability,
+    .probe = probe,
 };

@@ -7,6 +7,7 @@
 
 #include "agent/base/secrets.h"
 #include "agent/pipeline/auth.h"
+#include "agent/pipeline/probe.h"
 #include "agent/pipeline/secret_file.h"
 
 extern const struct component_type extension_bearertokenauth;
@@ -257,6 +258,22 @@ static const void *capability(struct component *c, enum capability kind)
                                      : NULL;
 }
 
+static void probe(struct component *c, struct probe *p)
+{
+    struct bearer *b = (struct bearer *)c;
+    if (p->step != PROBE_OUTSIDE || !b->file.path || !probe_input_file(p, b->file.path, true))
+        return;
+    pthread_mutex_lock(&b->lock);
+    refresh(b);
+    const unsigned n = b->values.n;
+    pthread_mutex_unlock(&b->lock);
+    if (n == 0)
+        probe_fail(p, "token", b->file.path, "write the token into it, one on a line",
+                   "there is no usable token in the file");
+    else
+        probe_ok(p, "token", b->file.path, n == 1 ? "1 token" : "%u tokens", n);
+}
+
 /* ---- configuration ---- */
 
 static int check_token(const char *key, const char *token, struct err *reterr)
@@ -347,4 +364,5 @@ const struct component_type extension_bearertokenauth = {
     .start = bearer_start,
     .destroy = bearer_destroy,
     .capability = capability,
+    .probe = probe,
 };

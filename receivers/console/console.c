@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "agent/pipeline/probe.h"
 #include "receivers/console/console.h"
 
 #define STOP_SHARE_NS                                                                              \
@@ -120,6 +121,70 @@ static int console_start(struct component *component, struct err *reterr)
     return r;
 }
 
+/* ---- doctor ---- */
+
+struct matched {
+    struct probe *p;
+    size_t n;
+    size_t unreadable;
+    char first[300]; /* of those that cannot be read */
+};
+
+static void see_file(void *ctx, const char *path, const struct stat *st _unused_)
+{
+    struct matched *m = ctx;
+    m->n++;
+    if (access(path, R_OK) == 0)
+        return;
+    if (m->unreadable++ == 0)
+        snprintf(m->first, sizeof(m->first), "%s", path);
+}
+
+static void probe_files(const struct console *c, struct probe *p)
+{
+    struct matched m = {.p = p};
+    if (c->include.n == 0)
+        return;
+    patterns_walk(&c->include, &c->exclude, see_file, &m);
+    if (m.unreadable)
+        probe_fail(p, "files", "include", "change their owner or mode",
+                   "%zu of %zu files cannot be read: %s%s", m.unreadable, m.n, m.first,
+                   m.unreadable > 1 ? ", …" : "");
+    else if (m.n == 0)
+        probe_warn(p, "files", "include", "look at the patterns, unless the files come later",
+                   "no file matches");
+    else
+        probe_ok(p, "files", "include", m.n == 1 ? "1 file" : "%zu files", m.n);
+}
+
+static void probe_pipe(struct probe *p, const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        probe_warn(p, "pipe", path, "mkfifo makes it, unless another program does",
+                   "is not there yet");
+    else if (!S_ISFIFO(st.st_mode))
+        probe_fail(p, "pipe", path, "read files by include", "is not a named pipe");
+    else if (access(path, R_OK | W_OK) < 0)
+        probe_fail(p, "pipe", path, "change its owner or mode",
+                   "this user (uid %u) may not read and write it", (unsigned)geteuid());
+    else
+        probe_ok(p, "pipe", path, "readable");
+}
+
+static void console_probe(struct component *component, struct probe *p)
+{
+    const struct console *c = (struct console *)component;
+    const char *const *pipes = c->config->pipes.items;
+    if (p->step != PROBE_OUTSIDE)
+        return;
+    probe_files(c, p);
+    for (size_t i = 0; i < c->config->pipes.n; i++)
+        probe_pipe(p, pipes[i]);
+    if (c->config->storage_file[0])
+        probe_output_file(p, c->config->storage_file, false, "is continued");
+}
+
 static int console_check(const void *config, struct err *reterr)
 {
     const struct console_config *c = config;
@@ -216,4 +281,5 @@ const struct component_type receiver_console = {
     .start = console_start,
     .stop = console_stop,
     .destroy = console_destroy,
+    .probe = console_probe,
 };

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 
 #include "agent/base/clock.h"
+#include "receivers/prometheus/probe.h"
 
 extern const struct component_type receiver_prometheus;
 
@@ -296,6 +297,17 @@ static void prometheus_stop(struct component *c, uint64_t deadline_ns)
     p->started = false;
 }
 
+/* ---- doctor ---- */
+
+static void prometheus_probe(struct component *c, struct probe *p)
+{
+    struct prometheus *r = (struct prometheus *)c;
+    if (p->step != PROBE_OUTSIDE)
+        return;
+    prom_discovery_run(r->discovery, clock_now_ns());
+    prom_probe(p, &r->scraper);
+}
+
 const struct component_type receiver_prometheus = {
     .kind = KIND_RECEIVER,
     .name = "prometheus",
@@ -309,4 +321,5 @@ const struct component_type receiver_prometheus = {
     .start = prometheus_start,
     .stop = prometheus_stop,
     .destroy = prometheus_destroy,
+    .probe = prometheus_probe,
 };
