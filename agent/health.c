@@ -16,7 +16,7 @@
 
 struct answer {
     bool healthy;
-    char text[1400]; /* the line that is printed */
+    char text[2048]; /* the line that is printed */
 };
 
 /* The beginning of a text's first line; what a terminal could take for a command becomes "?". */
