@@ -17,14 +17,17 @@ compadd() {
     (( \$#_hits )) && print -rl -- \$_hits >>${(q)3}
     builtin compadd "\$@"
 }
+# Nothing is put into the line and nothing is listed: before a long list zsh would ask, and take the next key for the answer.
+quiet() { compstate[insert]= compstate[list]= }
 complete-and-tell() {
+    comppostfuncs=(quiet)
     zle complete-word
     print end >>${(q)3}
 }
 zle -N complete-and-tell
 bindkey '^I' complete-and-tell
 PROMPT=
-unsetopt beep
+unsetopt beep auto_list auto_menu
 END
 zpty shell zsh -f -i
 zpty -w shell "source ${(q)setup}; echo rea''dy"
