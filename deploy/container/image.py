@@ -36,8 +36,8 @@ def settings(version):
             "org.opencontainers.image.title": "motel",
             "org.opencontainers.image.description": "A mini OpenTelemetry collector: one small native program",
             "org.opencontainers.image.version": version,
-            "org.opencontainers.image.licenses": "Apache-2.0 AND BSD-2-Clause AND BSD-3-Clause AND GPL-2.0-only AND LGPL-2.1-or-later AND "
-                                                 "(LGPL-3.0-or-later OR GPL-2.0-or-later) AND MIT AND MPL-2.0 AND OLDAP-2.8 AND curl",
+            "org.opencontainers.image.licenses": "Apache-2.0 AND BSD-2-Clause AND BSD-3-Clause AND GPL-2.0-only AND "
+                                                 "GPL-3.0-or-later WITH GCC-exception-3.1 AND LGPL-2.1-or-later AND (LGPL-3.0-or-later OR GPL-2.0-or-later) AND MIT AND MPL-2.0 AND OLDAP-2.8 AND curl",
         },
     }
 
