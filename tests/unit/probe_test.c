@@ -241,7 +241,7 @@ static void test_taken_addresses(void **state)
                  {PROBE_MOTEL, PROBE_FAIL, "runs with another configuration"},
                  {PROBE_SAME, PROBE_OK, "runs with this configuration"}};
     char endpoint[32], port[8];
-    _cleanup_close_ int fd = listen_somewhere(endpoint, port);
+    _cleanup_close_ _unused_ int fd = listen_somewhere(endpoint, port);
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         _cleanup_(probe_ports_freep) struct probe_ports *ports = probe_ports_new();
         struct probe p = fresh(ports);
