@@ -16,8 +16,8 @@ from support import ROOT, debian_root, e2e, static_program, version
 HERE = os.path.dirname(os.path.abspath(__file__))
 GYM = os.path.join(ROOT, "tests", "golden", "gym-config", "a-default.aime25.collector.yaml")
 DRIVER = os.path.join(ROOT, "tests", "e2e", "gym_job_driver.py")
-MAX_BYTES = 4 * 1024 * 1024
-ARCHES = ["x86_64"]
+MAX_BYTES = {"x86_64": 4 * 1024 * 1024, "aarch64": 4.5 * 1024 * 1024}     # the linker of the latter knows no short relocations
+ARCHES = ["x86_64", "aarch64"]
 SPANS = 300
 TOKEN = "sk-static-0123456789"
 
@@ -49,7 +49,7 @@ def test_depends_on_nothing(program):
 
 
 def test_is_small(program):
-    assert os.path.getsize(program) <= MAX_BYTES
+    assert os.path.getsize(program) <= MAX_BYTES[program.rsplit("-", 1)[1]]
 
 
 def test_is_hardened(program):
