@@ -15,7 +15,7 @@ build_program() {
     }
     local program
     program=motel-$(program_version)-linux-$ARCH
-    "$HOST-strip" --strip-all --remove-section=.comment --remove-section=.note.gnu.property -o "$build/$program" "$build/motel"
+    "$HOST-strip" --strip-all --remove-section=.comment -o "$build/$program" "$build/motel"
     chmod 755 "$build/$program"
     python3 "$ROOT/deploy/static/lib/papers.py" "$build/$program" "$(program_version)" "$ARCH" "$WORK/linked" "$WORK/licenses" "$DIST"
     cp -p "$build/$program" "$DIST/$program.new"
