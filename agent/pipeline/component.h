@@ -41,10 +41,8 @@ const char *component_kind_section(enum component_kind k);
 
 enum capability { CAP_STORAGE, CAP_SERVER_AUTH, CAP_CLIENT_AUTH, CAP_ENCODING };
 
-struct host;
-struct component;
-struct fanout;
-struct probe;
+struct host; struct component;
+struct fanout; struct probe;
 struct exporter_settings; /* pipeline/queue.h */
 
 struct component_args {
@@ -98,8 +96,7 @@ struct component_type {
     size_t (*memory_limit)(const struct component *c);
     /* Extension: all pipelines run (true), or are about to stop (false). NULL = not interested. */
     void (*ready)(struct component *c, bool ready);
-    /* For `doctor`: looks at what the component needs from outside and says what it finds (pipeline/probe.h). The instance was created and is
-     * not started. NULL = needs nothing. */
+    /* For `doctor` (pipeline/probe.h): looks at what it needs from outside, without having been started. NULL = needs nothing. */
     void (*probe)(struct component *c, struct probe *p);
 };
 
