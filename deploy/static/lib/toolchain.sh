@@ -75,7 +75,7 @@ run_configure() {
     local level=$1
     shift
     CC=$HOST-gcc AR=$HOST-ar RANLIB=$HOST-ranlib NM=$HOST-nm STRIP=$HOST-strip CFLAGS=$(toolchain_cflags "$level") \
-        CONFIG_SHELL=/bin/dash /bin/dash ./configure --host=$HOST --build="$(dpkg-architecture -qDEB_BUILD_GNU_TYPE)" \
+        CONFIG_SHELL=/bin/dash /bin/dash ./configure --host="$HOST" --build="$(dpkg-architecture -qDEB_BUILD_GNU_TYPE)" \
         --prefix=/usr --sysconfdir=/etc --localstatedir=/var --disable-shared --enable-static --disable-dependency-tracking "$@"
 }
 

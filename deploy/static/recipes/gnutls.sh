@@ -1,12 +1,11 @@
 # TLS: the library only, with its own copies of libtasn1 and libunistring.
 SOURCE=gnutls28 LICENSE=LGPL-2.1-or-later
 build() {
-    GMP_CFLAGS=' ' GMP_LIBS='-lgmp' run_configure -Os \
-        --with-included-libtasn1 --with-included-unistring --without-p11-kit --without-idn --without-tpm --without-tpm2 \
-        --without-brotli --without-zlib --without-zstd --disable-doc --disable-tools --disable-tests --disable-cxx --disable-libdane \
-        --disable-nls --disable-guile --disable-full-test-suite --disable-openssl-compatibility --disable-srp-authentication \
-        --disable-dtls-srtp-support --disable-heartbeat-support --disable-ssl2-support --disable-ssl3-support --disable-gost --disable-padlock \
-        --disable-anon-authentication --disable-psk-authentication --disable-maintainer-mode --without-default-trust-store-file --without-default-trust-store-dir
+    local off=(anon-authentication cxx doc dtls-srtp-support full-test-suite gost guile heartbeat-support libdane maintainer-mode nls
+        openssl-compatibility padlock psk-authentication srp-authentication ssl2-support ssl3-support tests tools)
+    local without=(brotli default-trust-store-dir default-trust-store-file idn p11-kit tpm tpm2 zlib zstd)
+    GMP_CFLAGS=' ' GMP_LIBS='-lgmp' run_configure -Os --with-included-libtasn1 --with-included-unistring \
+        "${off[@]/#/--disable-}" "${without[@]/#/--without-}"
     make -C gl -j"$JOBS"
     make -C lib -j"$JOBS"
     # Debian's patches add these to gl/, and its Makefile.in, which is generated, does not know them.

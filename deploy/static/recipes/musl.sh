@@ -3,7 +3,7 @@ SOURCE=musl LICENSE=MIT
 build() {
     # of our own: short relocations and read-only relocations for static position-independent programs
     patch -p1 <"$ROOT/deploy/static/patches/musl-static-pie.patch"
-    CC=${GCC_PREFIX}gcc AR=${GCC_PREFIX}ar RANLIB=${GCC_PREFIX}ranlib CFLAGS="-O2 -g0 -fPIE -ffunction-sections -fdata-sections" \
+    CC=${GCC_PREFIX}gcc AR=${GCC_PREFIX}ar RANLIB=${GCC_PREFIX}ranlib CFLAGS="-Os -g0 -fPIE -ffunction-sections -fdata-sections" \
         ./configure --target=$HOST --prefix=/usr --syslibdir=/lib --disable-shared --disable-gcc-wrapper
     make -j"$JOBS"
     make install DESTDIR="$OUT"

@@ -3,5 +3,6 @@ SOURCE=pcre2 LICENSE=BSD-3-Clause
 build() {
     run_configure -Os --enable-jit --disable-pcre2grep-jit --disable-pcre2grep-libz --disable-pcre2grep-libbz2
     make -j"$JOBS" libpcre2-8.la
-    make DESTDIR="$OUT" install-libLTLIBRARIES install-includeHEADERS install-nodist_includeHEADERS install-pkgconfigDATA lib_LTLIBRARIES=libpcre2-8.la
+    make DESTDIR="$OUT" lib_LTLIBRARIES=libpcre2-8.la install-libLTLIBRARIES install-includeHEADERS install-nodist_includeHEADERS \
+        install-pkgconfigDATA
 }
