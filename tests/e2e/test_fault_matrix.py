@@ -327,7 +327,7 @@ def check_attempts(r):
     """What is refused for good is sent once; what comes again comes no sooner than the backend asked; nothing that arrived is sent again."""
     times = [t for t, fault in r.backend.attempts if fault == r.case.fault]
     if reaction(r.case) != KEPT_TRYING:
-        assert len(times) == 2
+        assert len(times) == 2 or len(times) == 1 and r.case.variant == "batch, disk"      # its queue may have both in one batch
     if r.case.fault == "429" and r.case.exporter == "otlp_http" and r.case.moment != "shutdown" and r.case.variant not in TOLD:
         assert all(b - a >= 0.99 for a, b in zip(times, times[1:2]))
     if r.case.fault not in ("hangs", "stalls", "slow"):       # there an answer can be too late for the sender
