@@ -1,6 +1,7 @@
 """Runs a container image without an engine: the layout is unpacked by umoci and started by crun, read-only, as the image's user, in
 namespaces of its own. What a test needs on the container's network (clients, backends) is brought into its network namespace."""
 import ctypes
+import functools
 import json
 import os
 import shutil
@@ -74,7 +75,11 @@ class Container:
         with open(self.out, "wb") as out, open(self.err, "wb") as err:
             self.process = subprocess.Popen(self.crun("run", "--pid-file", os.path.join(self.folder, "pid"), "--bundle", self.folder, name),
                                             stdin=subprocess.DEVNULL, stdout=out, stderr=err)
-        self.pid = int(e2e.wait_until(self._pid, 60, "the container's process"))
+
+    @functools.cached_property
+    def pid(self):
+        """Of the first process in the container, as this machine counts."""
+        return int(e2e.wait_until(self._pid, 60, "the container's process"))
 
     def crun(self, *args):
         return ["unshare", "--mount", "sh", "-c", ONE_CGROUP, "sh", "crun", "--root", os.path.join(self.folder, "state"), "--cgroup-manager=disabled", *args]

@@ -279,7 +279,7 @@ service:
     wait_until(lambda: health(port).stdout == said, what="the answer of a collector that stops")
     assert health("--config", program.config_path).returncode == 1
     release.set()
-    assert program.stop() == 0
+    assert program.process.wait(60) == 0
 
 
 def test_anybody_may_ask_on_a_read_only_system(running):
