@@ -60,9 +60,7 @@ static void see_component(void *ctx, const struct component_settings *s, struct 
         s->type->probe(c, &d->probe);
 }
 
-/* ---- a motel that runs already ---- */
-
-/* The processes that hold our addresses are found by them; here it is said once. */
+/* Addresses first: a backend or scrape target may be one of our own. */
 static void look_around(struct doctor *d, struct graph *g, const struct loaded *l)
 {
     d->probe.step = PROBE_SERVERS;

@@ -17,16 +17,7 @@ struct arguments {
 static int read_file(const char *path, struct buf *out)
 {
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    for (;;) {
-        if (buf_reserve(out, 4096) < 0)
-            return -ENOMEM;
-        const ssize_t n = read(fd, buf_tail(out), 4096);
-        if (n <= 0)
-            return n < 0 ? -errno : 0;
-        buf_commit(out, (size_t)n);
-    }
+    return fd < 0 ? -errno : buf_append_fd(out, fd);
 }
 
 static int read_arguments(pid_t pid, struct arguments *ret)

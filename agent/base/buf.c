@@ -102,6 +102,24 @@ int buf_append_str(struct buf *b, const char *s)
     return buf_append(b, s, strlen(s));
 }
 
+/* What is read may be a secret: it is in the buffer alone afterwards. */
+int buf_append_fd(struct buf *b, int fd)
+{
+    char part[4096];
+    ssize_t n;
+    while ((n = read(fd, part, sizeof(part))) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        const int r = buf_append(b, part, (size_t)n);
+        explicit_bzero(part, (size_t)n);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 int buf_putc(struct buf *b, char c)
 {
     return buf_append(b, &c, 1);

@@ -38,6 +38,8 @@ static inline bool buf_is_sole(const struct buf *b) { return atomic_load_explici
 int buf_reserve(struct buf *b, size_t extra);
 int buf_append(struct buf *b, const void *data, size_t len);
 int buf_append_str(struct buf *b, const char *s);
+/* Appends what comes from `fd` up to its end. Also -errno of read(2); after an error a part of it is there. */
+int buf_append_fd(struct buf *b, int fd);
 int buf_putc(struct buf *b, char c);
 int buf_printf(struct buf *b, const char *fmt, ...) _printf_(2, 3);
 int buf_vprintf(struct buf *b, const char *fmt, va_list ap) _printf_(2, 0);

@@ -44,22 +44,6 @@ static int retrieve_env(struct arena *a, const char *opaque, struct retrieved *r
     return ret->name && ret->text ? 0 : err_set(reterr, -ENOMEM, "out of memory");
 }
 
-static int read_all(int fd, struct buf *b)
-{
-    for (;;) {
-        int r = buf_reserve(b, b->len < MAX_FILE_BYTES ? 4096 : 1);
-        if (r < 0)
-            return r == -EMSGSIZE ? -EFBIG : r;
-        ssize_t n = read(fd, buf_tail(b), b->cap - b->len);
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        if (n == 0)
-            return 0;
-        if (n > 0)
-            buf_commit(b, (size_t)n);
-    }
-}
-
 static int retrieve_file(struct arena *a, const char *path, struct retrieved *ret,
                          struct err *reterr)
 {
@@ -68,7 +52,8 @@ static int retrieve_file(struct arena *a, const char *path, struct retrieved *re
         return err_set(reterr, -errno, "cannot read the file \"%.200s\": %s", path,
                        strerror(errno));
     _cleanup_buf_ struct buf *b = buf_new(MAX_FILE_BYTES);
-    int r = b ? read_all(fd, b) : -ENOMEM;
+    int r = b ? buf_append_fd(b, fd) : -ENOMEM;
+    r = r == -EMSGSIZE ? -EFBIG : r;
     if (r < 0)
         return err_set(reterr, r, "cannot read the file \"%.200s\": %s", path, strerror(-r));
     ret->from_file = true;

@@ -28,23 +28,6 @@ static bool is_young(const struct stat *s)
     return at + YOUNG_NS > now && at < now + YOUNG_NS;
 }
 
-static int read_all(int fd, struct buf *out)
-{
-    char part[4096];
-    ssize_t n;
-    while ((n = read(fd, part, sizeof(part))) != 0) {
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        int r = buf_append(out, part, (size_t)n);
-        explicit_bzero(part, (size_t)n);
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
 static bool blank(uint8_t c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
@@ -69,7 +52,7 @@ static int read_text(const char *path, struct stat *ret_seen, struct buf **ret)
         return -errno;
     if (!S_ISREG(ret_seen->st_mode))
         return -ENOTSUP;
-    int r = read_all(fd, all);
+    int r = buf_append_fd(all, fd);
     if (r < 0)
         return r;
     struct bytes t = trimmed(buf_bytes(all));

@@ -233,10 +233,7 @@ def test_with_a_configuration_of_ones_own(bundle, container, volume, tmp_path):
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("certificate")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=backend.test", "-addext",
-                    "subjectAltName=DNS:backend.test", "-keyout", folder / "key.pem", "-out", folder / "cert.pem"], check=True, capture_output=True)
-    return folder
+    return e2e.self_signed(tmp_path_factory.mktemp("certificate"), "backend.test")
 
 
 def tls_backend(certificate, port):

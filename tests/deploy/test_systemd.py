@@ -145,9 +145,8 @@ with grpc.insecure_channel("127.0.0.1:14317", options=[("grpc.enable_http_proxy"
 def service(machine, tmp_path):
     """The service with CONFIG, TLS key and token as credentials. A system call that the unit does not allow ends it here."""
     keep = machine.root.read("/etc/motel/motel.yaml")
+    e2e.self_signed(tmp_path, "localhost")
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
-                    "-out", str(cert), "-keyout", str(key)], check=True, capture_output=True)
     for name, text in (("cert.pem", cert.read_text()), ("key.pem", key.read_text()), ("backend", "the-token-of-the-backend\n")):
         machine.root.write(f"/etc/motel/credentials/{name}", text, 0o600)
     machine.root.write("/etc/motel/motel.env", "MARK=hidden\n", 0o600)

@@ -250,10 +250,7 @@ def test_memory(running):
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("certificate")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=other", "-addext",
-                    "subjectAltName=DNS:other", "-keyout", folder / "key.pem", "-out", folder / "cert.pem"], check=True, capture_output=True)
-    return folder
+    return e2e.self_signed(tmp_path_factory.mktemp("certificate"), "other")
 
 
 def test_tls(running, certificate):

@@ -63,6 +63,28 @@ def wait_until(condition, limit=60.0, what="the condition"):
         time.sleep(0.01)
 
 
+def openssl(folder, *args):
+    subprocess.run(["openssl", *args], check=True, cwd=folder, capture_output=True)
+
+
+def self_signed(folder, name):
+    """key.pem, and cert.pem for the host of that name."""
+    openssl(folder, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}", "-keyout", "key.pem",
+            "-out", "cert.pem")
+    return folder
+
+
+def signed_by_ca(folder, name):
+    """server.key, and server.pem for the host of that name, signed by the authority ca.pem."""
+    openssl(folder, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=ca", "-addext",
+            "basicConstraints=critical,CA:TRUE")
+    openssl(folder, "req", "-newkey", "rsa:2048", "-nodes", "-keyout", "server.key", "-out", "server.csr", "-subj", f"/CN={name}")
+    with open(os.path.join(folder, "server.ext"), "w", encoding="ascii") as f:
+        f.write(f"subjectAltName=DNS:{name}\n")
+    openssl(folder, "x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "server.ext", "-out", "server.pem")
+    return folder
+
+
 def connects(port, host="127.0.0.1"):
     try:
         socket.create_connection((host, port), 0.5).close()

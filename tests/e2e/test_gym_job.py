@@ -12,7 +12,7 @@ import sys
 import pytest
 
 import gym_job
-from conftest import HERE, MOTEL, SANITIZER_WORDS, decode, parse, records
+from conftest import HERE, MOTEL, SANITIZER_WORDS, decode, parse, records, signed_by_ca
 from test_secrets import assert_nowhere, forms
 
 TOKEN, SENT = "sk-a$$b#1", "sk-a$b#1"
@@ -35,14 +35,7 @@ pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
     """A CA that the job trusts, and a certificate for the managed backend, whose name leads here."""
-    folder = tmp_path_factory.mktemp("certificates")
-
-    def run(*args):
-        subprocess.run(["openssl", *args], check=True, cwd=folder, capture_output=True)
-    run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=ca", "-addext", "basicConstraints=critical,CA:TRUE")
-    run("req", "-newkey", "rsa:2048", "-nodes", "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=otlp.example.com")
-    (folder / "server.ext").write_text("subjectAltName=DNS:otlp.example.com\n")
-    run("x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "server.ext", "-out", "server.pem")
+    folder = signed_by_ca(tmp_path_factory.mktemp("certificates"), "otlp.example.com")
     (folder / "hosts").write_text("127.0.0.1 localhost otlp.example.com\n")
     return folder
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import MOTEL, free_port, post, span_request, wait_until
+from conftest import MOTEL, free_port, post, self_signed, span_request, wait_until
 
 BASE = """
 receivers: {nop: }
@@ -196,10 +196,7 @@ def test_unix_socket(start, tmp_path):
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tls")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", "/CN=elsewhere.example", "-addext",
-                    "subjectAltName=DNS:elsewhere.example", "-keyout", folder / "key.pem", "-out", folder / "cert.pem"], check=True, capture_output=True)
-    return folder
+    return self_signed(tmp_path_factory.mktemp("tls"), "elsewhere.example")
 
 
 def test_tls(start, certificate):

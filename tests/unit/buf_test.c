@@ -74,11 +74,35 @@ static void test_err(void **state)
     assert_int_equal(err_set(NULL, -EIO, "x"), -EIO);
 }
 
+/* A file of more than one read, up to a limit and past it. */
+static void test_append_fd(void **state)
+{
+    (void)state;
+    _cleanup_buf_ struct buf *in = buf_new(0);
+    for (int i = 0; i < 3000; i++)
+        buf_printf(in, "%d,", i);
+    char path[] = "/tmp/motel-buf-XXXXXX";
+    _cleanup_close_ int fd = mkstemp(path);
+    unlink(path);
+    assert_int_equal(write(fd, in->data, in->len), in->len);
+    for (int less = 0; less < 2; less++) {
+        _cleanup_buf_ struct buf *out = buf_new(in->len - (size_t)less);
+        assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+        assert_int_equal(buf_append_fd(out, fd), less ? -EMSGSIZE : 0);
+        assert_true(less || bytes_eq(buf_bytes(out), buf_bytes(in)));
+    }
+    assert_int_equal(buf_append_fd(in, -1), -EBADF);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_append_and_limit), cmocka_unit_test(test_refs), cmocka_unit_test(test_gap),
-        cmocka_unit_test(test_arena),            cmocka_unit_test(test_err),
+        cmocka_unit_test(test_append_and_limit),
+        cmocka_unit_test(test_refs),
+        cmocka_unit_test(test_gap),
+        cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_err),
+        cmocka_unit_test(test_append_fd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

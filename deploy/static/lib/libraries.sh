@@ -1,5 +1,5 @@
 # The libraries, in the order in which they are built: each may use those before it. recipes/NAME.sh says how.
-LIBRARIES=(musl gmp nettle gnutls libmicrohttpd nghttp2 curl protobuf-c jansson libyaml pcre2 libzstd lz4 libdeflate libisal lmdb)
+LIBRARIES=(musl gmp nettle gnutls libmicrohttpd nghttp2 curl jansson libyaml pcre2 libzstd lz4 libdeflate libisal lmdb)
 
 # Reads the recipe of library $1: sets SOURCE (Debian's source package), LICENSE (SPDX), ARCHES, and the function `build`,
 # which runs in the unpacked source and installs below $OUT.
