@@ -11,6 +11,7 @@ struct http_easy {
     const struct http_client_settings settings;
     CURL *curl;
     int ca_fd, cert_fd, key_fd; /* memory files of what was given as text; -1 = none */
+    bool trusts_system;         /* no CA is given */
     char error[CURL_ERROR_SIZE];
 };
 /* Sets all up; `e` is cleared first and to be ended by http_easy_done(), also after an error. 0 or -errno. */

@@ -113,15 +113,12 @@ static int set_tls(struct http_easy *c, const struct tls_client_settings *t, str
         curl_easy_setopt(c->curl, CURLOPT_SSL_VERIFYPEER, 0L);
         curl_easy_setopt(c->curl, CURLOPT_SSL_VERIFYHOST, 0L);
     }
-    if (tls_client_has_ca(t)) {
-        curl_easy_setopt(c->curl, CURLOPT_CAPATH,
-                         NULL); /* else libcurl trusts the system's directory as well */
+    /* else libcurl trusts the system's directory as well */
+    curl_easy_setopt(c->curl, CURLOPT_CAPATH, NULL);
+    c->trusts_system = !tls_client_has_ca(t);
+    if (!c->trusts_system)
         r = set_pem(c->curl, CURLOPT_CAINFO, t->ca_file, t->ca_pem, t->include_system_ca_certs_pool,
                     &c->ca_fd, reterr);
-    } else {
-        curl_easy_setopt(c->curl, CURLOPT_CAPATH, NULL);
-        curl_easy_setopt(c->curl, CURLOPT_CAINFO, system_cas());
-    }
     if (r == 0 && (given(t->cert_file) || given(t->cert_pem)))
         r = set_pem(c->curl, CURLOPT_SSLCERT, t->cert_file, t->cert_pem, false, &c->cert_fd,
                     reterr);
@@ -291,6 +288,18 @@ static void set_proxy(struct http_easy *c, const char *scheme, const char *host)
     curl_easy_setopt(c->curl, CURLOPT_PROXY,
                      proxy); /* "" = none, and no look into the environment */
     curl_easy_setopt(c->curl, CURLOPT_NOPROXY, except ? except : "");
+    if (strncasecmp(proxy, "https:", 6) == 0) {
+        curl_easy_setopt(c->curl, CURLOPT_PROXY_CAPATH, NULL);
+        curl_easy_setopt(c->curl, CURLOPT_PROXY_CAINFO, system_cas());
+    }
+}
+
+/* Only where TLS is spoken: reading folders of certificates takes tens of milliseconds, and some
+ * MiB. */
+static void set_trust(struct http_easy *c, const char *scheme)
+{
+    if (c->trusts_system && strcmp(scheme, "https") == 0)
+        curl_easy_setopt(c->curl, CURLOPT_CAINFO, system_cas());
 }
 
 /* ---- one hop */
@@ -474,6 +483,7 @@ static int transfer_prepare(struct http_transfer *x, struct url_parts *parts, st
     curl_easy_setopt(c->curl, CURLOPT_HEADERDATA, x);
     curl_easy_setopt(c->curl, CURLOPT_READDATA, x);
     curl_easy_setopt(c->curl, CURLOPT_PREREQDATA, x);
+    set_trust(c, parts->scheme);
     set_proxy(c, parts->scheme, parts->host);
     set_body(x);
     return 0;

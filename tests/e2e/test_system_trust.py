@@ -1,9 +1,10 @@
 """Whom motel trusts when the configuration names no authority: the file of SSL_CERT_FILE, the folders of SSL_CERT_DIR, for exporters and scrapes alike."""
 import shutil
+import subprocess
 
 import pytest
 
-from conftest import wait_until
+from conftest import HttpSink, wait_until
 from test_otlp_exporters import RETRY, certificates, https_sink, send, tls_grpc_sink  # noqa: F401
 
 GOOD, BAD = True, False
@@ -82,3 +83,32 @@ def test_scrapes(start, places, tmp_path, case):
     finally:
         sink.close()
 
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_proxy_behind_tls(send, places, case):  # noqa: F811
+    env, good = environment(places, case)
+    proxy = https_sink(places)
+    try:
+        program = send({"otlp_http": f"endpoint: 'http://backend.example:4318', proxy_url: 'https://localhost:{proxy.port}', {RETRY}"}, env=env)
+        if good:
+            wait_until(lambda: proxy.requests, what=f"a request; {program.stderr[-1500:]}")
+        else:
+            wait_until(lambda: "Dropping data" in program.stderr)
+            assert not proxy.requests and "cert" in program.stderr.lower()
+    finally:
+        proxy.close()
+
+
+@pytest.mark.parametrize("tls", (False, True))
+def test_folders_are_read_for_tls_alone(send, places, tls):  # noqa: F811
+    """Reading them takes a while, and what was read is kept: in a file in memory."""
+    env, _ = environment(places, "folders beside another file")
+    sink = https_sink(places) if tls else HttpSink()
+    try:
+        program = send({"otlp_http": f"endpoint: '{'https' if tls else 'http'}://localhost:{sink.port}', {RETRY}"}, env=env)
+        wait_until(lambda: sink.requests, what=f"a request; {program.stderr[-1500:]}")
+        held = subprocess.run(["ls", "-l", f"/proc/{program.pid}/fd"], capture_output=True, text=True, check=False).stdout
+        assert ("memfd:pem" in held) == tls, held
+    finally:
+        sink.close()
