@@ -73,4 +73,7 @@ int feature_gates_check(const char *list, struct err *reterr);
 /* All gates as a table, or one (-ENOENT with reterr when it is unknown). */
 int feature_gates_print(FILE *f, const char *id, struct err *reterr);
 
+/* A text in lines of at most 100 bytes, each after `indent` spaces. */
+void help_print_wrapped(FILE *f, const char *text, int indent);
+
 #endif

@@ -90,18 +90,17 @@ static const char closing[] =
 #define INDENT 6
 #define WIDTH 100
 
-/* A text in lines of at most WIDTH bytes. */
-static void print_wrapped(FILE *f, const char *text)
+void help_print_wrapped(FILE *f, const char *text, int indent)
 {
-    size_t at = 0;
+    int at = 0;
     for (const char *word = text; *word;) {
-        const size_t len = strcspn(word, " ");
+        const int len = (int)strcspn(word, " ");
         const bool fits = at > 0 && at + 1 + len <= WIDTH;
         if (at > 0 && !fits)
             fputc('\n', f);
-        fprintf(f, "%*s%.*s", fits ? 1 : INDENT, "", (int)len, word);
-        at = (fits ? at + 1 : INDENT) + len;
-        word += len + strspn(word + len, " ");
+        fprintf(f, "%*s%.*s", fits ? 1 : indent, "", len, word);
+        at = (fits ? at + 1 : indent) + len;
+        word += len + (int)strspn(word + len, " ");
     }
     fputc('\n', f);
 }
@@ -117,7 +116,7 @@ static void print_settings(FILE *f)
         motel_variable_name(s, variable, sizeof(variable));
         fprintf(f, "  %s, %s%s%s%s\n", flag, variable, s->def ? " (default " : "",
                 s->def ? s->def : "", s->def ? ")" : "");
-        print_wrapped(f, s->help);
+        help_print_wrapped(f, s->help, INDENT);
     }
 }
 

@@ -101,24 +101,16 @@ void explain_at(struct explanation *e, struct cfg_value *parent, struct cfg_pos 
 
 /* ---- what there is to walk over ---- */
 
-static bool contains(const struct component_settings **list, size_t n,
-                     const struct component_settings *c)
-{
-    for (size_t i = 0; i < n; i++)
-        if (list[i] == c)
-            return true;
-    return false;
-}
-
 bool explain_is_used(const struct service_settings *s, const struct component_settings *c)
 {
     for (size_t i = 0; i < s->npipelines; i++) {
         const struct pipeline_settings *p = &s->pipelines[i];
-        if (contains(p->receivers, p->nreceivers, c) ||
-            contains(p->processors, p->nprocessors, c) || contains(p->exporters, p->nexporters, c))
+        if (component_listed(p->receivers, p->nreceivers, c) ||
+            component_listed(p->processors, p->nprocessors, c) ||
+            component_listed(p->exporters, p->nexporters, c))
             return true;
     }
-    return contains(s->extensions, s->nextensions, c);
+    return component_listed(s->extensions, s->nextensions, c);
 }
 
 static void each_component(struct explanation *e, bool used,

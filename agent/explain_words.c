@@ -3,7 +3,6 @@
 
 #include "agent/explain_parts.h"
 
-#define WIDTH 100
 #define MAX_VALUE 300 /* of a setting; JSON has all of it */
 
 static const char *get(const struct cfg_value *map, const char *key)
@@ -28,21 +27,6 @@ static void print_place(FILE *f, const struct cfg_value *row)
 {
     if (*get(row, "at"))
         fprintf(f, "  (%s)", get(row, "at"));
-    fputc('\n', f);
-}
-
-static void print_wrapped(FILE *f, const char *text, size_t indent)
-{
-    size_t at = 0;
-    for (const char *word = text; *word;) {
-        const size_t len = strcspn(word, " ");
-        const bool fits = at > 0 && at + 1 + len <= WIDTH;
-        if (at > 0 && !fits)
-            fputc('\n', f);
-        fprintf(f, "%*s%.*s", fits ? 1 : (int)indent, "", (int)len, word);
-        at = (fits ? at + 1 : indent) + len;
-        word += len + strspn(word + len, " ");
-    }
     fputc('\n', f);
 }
 
@@ -89,7 +73,7 @@ static void print_setting(FILE *f, const struct cfg_value *s)
     if (*get(s, "default"))
         fprintf(f, ", by default %.*s", MAX_VALUE, get(s, "default"));
     print_place(f, s);
-    print_wrapped(f, get(s, "help"), 8);
+    help_print_wrapped(f, get(s, "help"), 8);
 }
 
 static void print_components(FILE *f, const struct cfg_value *root)
@@ -102,7 +86,7 @@ static void print_components(FILE *f, const struct cfg_value *root)
             continue;
         fprintf(f, "  %s%s", get(c, "path"), is(c, "used", "false") ? " (not used)" : "");
         print_place(f, c);
-        print_wrapped(f, get(c, "help"), 4);
+        help_print_wrapped(f, get(c, "help"), 4);
         for (size_t k = 0; k < settings->n; k++)
             print_setting(f, settings->items[k]);
     }

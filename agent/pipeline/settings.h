@@ -41,6 +41,8 @@ struct service_settings {
     const struct service_config *service; /* as bound, for service_settings_print() */
     const struct cfg_value *motel; /* the `motel:` section, for agent/motel_settings.c; NULL = absent */
 };
+/* Whether a component is in a list of a pipeline or of the extensions. */
+bool component_listed(const struct component_settings *const *list, size_t n, const struct component_settings *c);
 /* Binds, checks and resolves (the collector's rules: unknown types, undefined references, pipelines without receivers, connectors used on one
  * side only, signals not supported …). All mistakes at once. 0 or -EINVAL. */
 int service_settings_bind(struct config *c, const struct component_type *const *types, struct cfg_errors *errs,

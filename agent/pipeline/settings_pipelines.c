@@ -81,8 +81,8 @@ static void check_signal(struct settings_build *b, const struct component_settin
                   signals_text(b, set));
 }
 
-static bool contains(const struct component_settings **list, size_t n,
-                     const struct component_settings *c)
+bool component_listed(const struct component_settings *const *list, size_t n,
+                      const struct component_settings *c)
 {
     for (size_t i = 0; i < n; i++)
         if (list[i] == c)
@@ -105,7 +105,7 @@ static size_t resolve_list(struct settings_build *b, const struct pipeline_setti
         const struct component_settings *c = resolve(b, role_kinds[role], &ids[i], path);
         if (!c)
             continue;
-        if (contains(out, n, c)) {
+        if (component_listed(out, n, c)) {
             if (role == ROLE_PROCESSOR)
                 cfg_error(b->errs, ids[i].pos, path, "references processor \"%s\" multiple times",
                           c->id);
@@ -176,8 +176,8 @@ static unsigned connector_use(struct settings_build *b, const struct component_s
     const char *names = "";
     for (size_t i = 0; i < b->out->npipelines; i++) {
         const struct pipeline_settings *p = &b->out->pipelines[i];
-        const bool in = role == ROLE_RECEIVER ? contains(p->receivers, p->nreceivers, c)
-                                              : contains(p->exporters, p->nexporters, c);
+        const bool in = role == ROLE_RECEIVER ? component_listed(p->receivers, p->nreceivers, c)
+                                              : component_listed(p->exporters, p->nexporters, c);
         if (!in)
             continue;
         set |= SIGNAL_BIT(p->signal);
@@ -228,7 +228,7 @@ static void resolve_extensions(struct settings_build *b, const struct cfg_list *
     for (size_t i = 0; s->extensions && i < refs->n; i++) {
         const struct component_settings *c =
             ids[i].id ? resolve(b, KIND_EXTENSION, &ids[i], "service::extensions") : NULL;
-        if (c && !contains(s->extensions, s->nextensions, c))
+        if (c && !component_listed(s->extensions, s->nextensions, c))
             s->extensions[s->nextensions++] = c;
     }
 }
