@@ -86,6 +86,14 @@ def test_report_writes_the_page_and_the_plots(measured, tmp_path):
     assert twice.returncode == 0 and (tmp_path / "performance.md").read_text(encoding="utf-8") == page, "the report can be written again"
 
 
+def test_the_static_program_has_a_table_of_its_own(tmp_path):
+    assert run(tmp_path, "size", "--peers", "motel,static", MOTEL_STATIC=MOTEL).returncode == 0
+    shown = harness("report", str(tmp_path / "results.json"), "--print").stdout
+    row = next(line for line in shown[shown.index("static / motel"):].splitlines() if line.startswith("| program, stripped"))
+    assert row.endswith("| 1.00 |"), shown
+    assert "motel, static" not in shown[:shown.index("static / motel") - 20].split("Agents:")[0], "the main table compares with other agents"
+
+
 THIEF = r"""
 import os, re, sys
 if "--config" in sys.argv:

@@ -102,6 +102,7 @@ _NO_FILES = "has no file exporter"
 
 PEERS = {p.name: p for p in (
     Peer("motel", "MOTEL", ("build/motel",), "collector", environment=GYM_ENVIRONMENT, counts=True),
+    Peer("static", "MOTEL_STATIC", (f"dist/motel-*-linux-{os.uname().machine}",), "collector", environment=GYM_ENVIRONMENT, counts=True),
     Peer("reference", "REFERENCE_COLLECTOR", ("otelcol-contrib", "otelcol"), "collector", environment=GYM_ENVIRONMENT, counts=True),
     Peer("rotel", "ROTEL", (".venv-rotel/lib/python3*/site-packages/rotel/rotel-agent", "rotel-agent", "rotel"), "rotel", suffix="args",
          argv=("{program}", "start"), lines_are_arguments=True,

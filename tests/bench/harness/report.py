@@ -24,7 +24,8 @@ def sections(results):
         growth += "\n" + table.growth_table(results) + "\n" + table.limits_table(results)
     floors = table.floor_table(results)
     return {"conditions": table.conditions(results), "table": "\n".join(filter(None, (table.main_table(results), table.reasons(results)))),
-            "floors": floors or "The floors were not measured.\n", "growth": growth}
+            "floors": floors or "The floors were not measured.\n", "growth": growth,
+            "static": table.static_table(results) or "The static program was not measured.\n"}
 
 
 def replace_sections(page, texts):

@@ -4,9 +4,9 @@ import math
 from harness.peers import PEERS
 from harness.plan import GROWTH, ROWS
 
-AGENTS = [p for p in PEERS.values() if not p.floor]
+AGENTS = [p for p in PEERS.values() if not p.floor and p.name != "static"]  # the static program has a table of its own
 FLOORS = [p for p in PEERS.values() if p.floor]
-TITLES = {"reference": "reference collector", "fluentbit": "Fluent Bit", "mhd": "libmicrohttpd"}
+TITLES = {"static": "motel, static", "reference": "reference collector", "fluentbit": "Fluent Bit", "mhd": "libmicrohttpd"}
 
 
 def title(peer):
@@ -86,6 +86,17 @@ def floor_table(results):
             if spread and row.field == "cpu_us_per_record":
                 rows.append([row.title, title(peer.name), spread_text(spread, 2)])
     return markdown(["", "server", "µs of CPU a span"], rows) if rows else ""
+
+
+def static_table(results):
+    """The static program beside the one that was built for the machine."""
+    rows = []
+    for row in ROWS:
+        ours, other = median(results, row, "motel"), median(results, row, "static")
+        if ours is not None and other is not None:
+            shown = f"{other / ours:.2f}" if ours else "–"
+            rows.append([f"{row.title}, {row.unit}", cell(results, row, "motel"), cell(results, row, "static"), shown])
+    return markdown(["", "motel", "motel, static", "static / motel"], rows) if rows else ""
 
 
 def reasons(results):
