@@ -98,7 +98,8 @@ libraries_provide() {
     for name in "${LIBRARIES[@]}"; do
         recipe_read "$name"
         [[ " $ARCHES " == *" $ARCH "* ]] || continue
-        key=$({ echo "$key" && library_version "$name" && cat "$ROOT/deploy/static/recipes/$name.sh"; } | sha256sum | cut -c1-16)
+        key=$({ echo "$key" && library_version "$name" && cat "$ROOT/deploy/static/recipes/$name.sh" \
+            && find "$ROOT/deploy/static/patches" -name "$name-*" | sort | xargs -r cat; } | sha256sum | cut -c1-16)
         kept=$CACHE/$ARCH/$name-$key
         if [ ! -d "$kept" ]; then
             OUT=$WORK/$ARCH/out

@@ -31,7 +31,7 @@ program_compile() {
     meson setup "$1" "$ROOT" --cross-file "$TOOLS/meson" --prefix /usr -Dtests=false -Dprefer_static=true -Ddefault_library=static \
         -Doptimization=2 -Ddebug=false -Db_pie=true -Db_staticpic=true -Dwerror=false \
         -Dc_args="-ffile-prefix-map=$ROOT=motel -ffile-prefix-map=$1=motel/build -ffile-prefix-map=../../=" \
-        -Dc_link_args="-Wl,--build-id=none -Wl,-z,stack-size=2097152" || return 1
+        -Dc_link_args="-Wl,--build-id=none -Wl,-z,stack-size=2097152 $CPU_LDFLAGS" || return 1
     ninja -C "$1" -j"$JOBS" motel
 }
 

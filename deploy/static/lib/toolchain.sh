@@ -1,11 +1,12 @@
 # The compiler: Debian's gcc (a cross compiler for the other processor), which is told to use the musl that we built and nothing of
 # this machine. Everything is installed with DESTDIR=$SYSROOT and prefix /usr, so that no folder's name gets into a file.
 
-# Names that depend on the processor. Sets HOST (GNU triplet), GCC_PREFIX and CPU_CFLAGS.
+# What depends on the processor. Sets HOST (GNU triplet), GCC_PREFIX, CPU_CFLAGS and CPU_LDFLAGS (of the program): GNU ld writes short
+# relocations for x86-64 only, LLVM's for both.
 toolchain_names() {
     case "$ARCH" in
-    x86_64) HOST=x86_64-linux-musl GCC_PREFIX=x86_64-linux-gnu- CPU_CFLAGS='-fcf-protection=none' ;;
-    aarch64) HOST=aarch64-linux-musl GCC_PREFIX=aarch64-linux-gnu- CPU_CFLAGS='' ;;
+    x86_64) HOST=x86_64-linux-musl GCC_PREFIX=x86_64-linux-gnu- CPU_CFLAGS='-fcf-protection=none' CPU_LDFLAGS='' ;;
+    aarch64) HOST=aarch64-linux-musl GCC_PREFIX=aarch64-linux-gnu- CPU_CFLAGS='' CPU_LDFLAGS='-fuse-ld=lld -Wl,--pack-dyn-relocs=relr' ;;
     *) die "no processor named $ARCH is known: x86_64 and aarch64 are" ;;
     esac
     command -v "${GCC_PREFIX}gcc" >/dev/null || die "${GCC_PREFIX}gcc is not installed: deploy/install-packages static"
@@ -30,6 +31,11 @@ WRAPPER
     for tool in ar ranlib strip nm objcopy ld; do
         ln -sf "$(command -v "${GCC_PREFIX}$tool")" "$TOOLS/bin/$HOST-$tool"
     done
+    case "$CPU_LDFLAGS" in *lld*)
+        command -v ld.lld >/dev/null || die "ld.lld (package lld) is not installed: deploy/install-packages static"
+        ln -sf "$(command -v ld.lld)" "$TOOLS/bin/${GCC_PREFIX}ld.lld" # the name that a cross compiler looks for
+        ;;
+    esac
     cat >"$TOOLS/cmake" <<CMAKE
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR $ARCH)
