@@ -33,6 +33,37 @@ static void see_key(void *ctx, const struct cfg_visit *v)
                  explain_copy(n->e, "%s::%s", n->x->path, v->path), pos, help);
 }
 
+/* Whether a component keeps its queue in an extension. */
+struct keeper {
+    struct explanation *e;
+    const struct component_settings *storage;
+    bool found;
+};
+
+static void see_storage(void *ctx, const struct cfg_visit *v)
+{
+    struct keeper *k = ctx;
+    const char *id = v->field->kind == BIND_ID ? ((const struct cfg_id *)v->at)->id : NULL;
+    if (id && strcmp(v->field->key, "storage") == 0 && strcmp(id, k->storage->id) == 0)
+        k->found = true;
+}
+
+static void see_keeper(void *ctx, const struct explained *x)
+{
+    struct keeper *k = ctx;
+    if (cfg_bound_walk(k->e->arena, x->fields, x->size, x->bound, see_storage, k) < 0)
+        k->e->failed = true;
+}
+
+static bool is_idle_storage(struct explanation *e, const struct component_settings *c)
+{
+    struct keeper k = {.e = e, .storage = c};
+    if (strcmp(c->type->name, "file_storage") != 0)
+        return false;
+    explain_each(e, true, see_keeper, &k);
+    return !k.found;
+}
+
 static void see_explained(void *ctx, const struct explained *x)
 {
     struct noter *n = ctx;
@@ -46,6 +77,9 @@ static void see_explained(void *ctx, const struct explained *x)
         add_note(n, "unused", x->path, c->pos,
                  c->type->kind == KIND_EXTENSION ? "defined, but not in service::extensions"
                                                  : "defined, but in no pipeline");
+    else if (c && is_idle_storage(n->e, c))
+        add_note(n, "unused", x->path, c->pos,
+                 "no exporter names it as sending_queue::storage: nothing is kept in it");
     if (cfg_bound_walk(n->e->arena, x->fields, x->size, x->bound, see_key, n) < 0)
         n->e->failed = true;
 }

@@ -146,17 +146,27 @@ static const char *client_tls(const struct cfg_visit *v, bool on)
                : "TLS";
 }
 
+static bool is_noted(const struct uses *u, const char *of)
+{
+    for (size_t i = 0; i < u->files->n; i++) {
+        const struct cfg_value *v = cfg_get(u->files->items[i], "of");
+        if (v && v->text && strcmp(v->text, of) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void note_authorities(struct uses *u, const struct cfg_visit *v)
 {
-    const char *path = tls_system_ca_file();
-    if (!path || is_true(v, "tls::insecure_skip_verify") ||
+    const char *path = tls_system_ca_file(), *of = explain_copy(u->e, "%s::tls", u->x->path);
+    if (!path || is_noted(u, of) || is_true(v, "tls::insecure_skip_verify") ||
         ((has_text(v, "tls::ca_file") || has_text(v, "tls::ca_pem")) &&
          !is_true(v, "tls::include_system_ca_certs_pool")))
         return;
     struct cfg_value *row = explain_map(u->e, u->files, NULL);
     explain_text(u->e, row, "path", "%s", path);
     explain_text(u->e, row, "use", "read");
-    explain_text(u->e, row, "of", "%s::tls", u->x->path);
+    explain_text(u->e, row, "of", "%s", of);
 }
 
 static void add_grpc(struct uses *u, const struct cfg_visit *v)
@@ -251,6 +261,9 @@ static void add_file(struct uses *u, const struct cfg_visit *v, const char *path
 static void add_files(struct uses *u, const struct cfg_visit *v)
 {
     const struct cfg_list *list = v->at;
+    if (strcmp(v->path, "compaction::directory") == 0 && !is_true(v, "on_start") &&
+        !is_true(v, "on_rebound"))
+        return;
     if (v->field->kind == BIND_STRING && *(const char *const *)v->at)
         add_file(u, v, *(const char *const *)v->at);
     for (size_t i = 0; v->field->kind == BIND_LIST && i < list->n; i++)

@@ -92,10 +92,8 @@ static void add_place(struct explanation *e, struct cfg_value *variable,
     explain_at(e, row, r->pos);
     explain_text(e, row, "state", "%s", r->from_env ? "set" : r->unset ? "not set" : "default");
     explain_text(e, row, "type", "%s", type_words(e, r));
-    if (hidden)
-        explain_text(e, row, "value", "[REDACTED]");
-    else if (!r->unset)
-        explain_text(e, row, "value", "%s", r->text);
+    if (!r->unset)
+        explain_text(e, row, "value", "%s", hidden ? "[REDACTED]" : r->text);
 }
 
 static struct cfg_value *variable_of(struct explanation *e, struct cfg_value *list,

@@ -432,6 +432,20 @@ static int connect_failure(const struct http_easy *c, const char *text, struct e
     return err_set(reterr, -ECONNREFUSED, "%s%s", text, reason);
 }
 
+/* Names what is trusted; libcurl's text does so with the path of a file that may be one in memory,
+ * or not at all. */
+static int untrusted(const struct http_easy *c, const char *text, struct err *reterr)
+{
+    const struct tls_client_settings *t = c->settings.tls;
+    const char *end = strstr(text, " CAfile:"), *trusted = tls_system_ca_file();
+    const int len = end ? (int)(end - text) : (int)strlen(text);
+    if (t && tls_client_has_ca(t))
+        trusted = given(t->ca_file) ? t->ca_file : "ca_pem";
+    else if (tls_system_ca_folders())
+        trusted = "the certificates of this machine";
+    return err_set(reterr, -EPROTO, "TLS: %.*s (trusted: %s)", len, text, trusted);
+}
+
 static int curl_failure(const struct http_easy *c, CURLcode code, struct err *reterr)
 {
     const char *text = c->error[0] ? c->error : curl_easy_strerror(code);
@@ -441,10 +455,10 @@ static int curl_failure(const struct http_easy *c, CURLcode code, struct err *re
     case CURLE_COULDNT_CONNECT: return connect_failure(c, text, reterr);
     case CURLE_OPERATION_TIMEDOUT: return err_set(reterr, -ETIMEDOUT, "%s", text);
     case CURLE_OUT_OF_MEMORY: return err_set(reterr, -ENOMEM, "%s", text);
-    case CURLE_SSL_CONNECT_ERROR:
     case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CERTPROBLEM:
-    case CURLE_SSL_CACERT_BADFILE: return err_set(reterr, -EPROTO, "TLS: %s", text);
+    case CURLE_SSL_CACERT_BADFILE: return untrusted(c, text, reterr);
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_SSL_CERTPROBLEM: return err_set(reterr, -EPROTO, "TLS: %s", text);
     case CURLE_GOT_NOTHING:
     case CURLE_SEND_FAIL_REWIND:
     case CURLE_ABORTED_BY_CALLBACK: /* of on_request() */

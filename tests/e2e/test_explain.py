@@ -154,3 +154,26 @@ def test_print_config_shows_the_sizer(tmp_path):
                                      "service: {telemetry: {metrics: {level: none}}, pipelines: {logs: {receivers: [nop], exporters: [otlp_http]}}}\n")
     done = subprocess.run([MOTEL, "print-config", "--config", tmp_path / "c.yaml"], capture_output=True, text=True, timeout=60)
     assert "      sizer: requests\n" in done.stdout
+
+
+STORED = """
+receivers: {{otlp: {{protocols: {{grpc: }}}}}}
+exporters: {{otlp_http: {{endpoint: "https://b.example", headers: {{Authorization: "Bearer ${{env:NOT_SET}}"}}, {queue}}}}}
+extensions: {{file_storage: {{directory: {folder}, compaction: {{on_start: {compacts}, directory: {folder}}}}}}}
+service:
+  extensions: [file_storage]
+  pipelines: {{traces: {{receivers: [otlp], exporters: [otlp_http]}}, metrics: {{receivers: [otlp], exporters: [otlp_http]}}}}
+"""
+
+
+@pytest.mark.parametrize("used", (False, True))
+def test_a_storage_that_nothing_uses(tmp_path, used):
+    path = tmp_path / "c.yaml"
+    path.write_text(STORED.format(folder=tmp_path, queue="sending_queue: {storage: file_storage}" if used else "", compacts=str(used).lower()))
+    told = json.loads(explain("--config", path, "--format", "json", env={"SSL_CERT_FILE": "/nowhere/ca.pem"}).stdout)
+    assert (("unused", "extensions::file_storage") in {(n["kind"], n.get("of")) for n in told["notes"]}) != used
+    files = [f["of"] for f in told["files"]]
+    assert ("extensions::file_storage::compaction::directory" in files) == used
+    assert files.count("exporters::otlp_http::tls") == 1, "the authorities are told once, not for each signal"
+    place = next(v for v in told["variables"] if v["name"] == "NOT_SET")["places"][0]
+    assert place["state"] == "not set" and "value" not in place
