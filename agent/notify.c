@@ -14,25 +14,33 @@
 #include "agent/base/log.h"
 
 #define NS_PER_US 1000ull
-#define SEND_S 5 /* a manager that does not read must not hold the main loop for good */
+#define PATIENCE_US 500000 /* for a manager that does not read: the main loop waits meanwhile */
+#define AGAIN_NS NS_PER_S  /* after a watchdog message that was not taken */
+#define MIN_WATCHDOG_US 2000ull /* a shorter time would keep a core busy */
 
 /* One socket for all messages: there is none to be had when the descriptors are used up, and a
  * watchdog that then hears nothing would end a collector that works. */
 static struct {
-    int fd; /* -1 = no manager */
+    int fd;    /* -1 = no manager */
+    bool deaf; /* it did not read in time, so the next messages do not wait */
     struct sockaddr_un address;
     socklen_t address_size;
     uint64_t watchdog_ns, watchdog_due_ns; /* UINT64_MAX = not watched */
 } manager = {.fd = -1, .watchdog_ns = UINT64_MAX, .watchdog_due_ns = UINT64_MAX};
 
-static void say(const char *text)
+/* Waits once, not each time: at a stop it comes out of the time for deliveries. */
+static bool say(const char *text)
 {
     if (manager.fd < 0)
-        return;
-    if (sendto(manager.fd, text, strlen(text), MSG_NOSIGNAL, (const void *)&manager.address,
-               manager.address_size) < 0)
+        return false;
+    const int flags = MSG_NOSIGNAL | (manager.deaf ? MSG_DONTWAIT : 0);
+    const bool sent = sendto(manager.fd, text, strlen(text), flags, (const void *)&manager.address,
+                             manager.address_size) >= 0;
+    if (!sent && !manager.deaf)
         log_warn(NULL, "The service manager does not take messages",
                  LOG_STR("error", strerror(errno)));
+    manager.deaf = !sent;
+    return sent;
 }
 
 /* A path, or "@name" in the abstract namespace. */
@@ -55,7 +63,7 @@ static int parse_address(const char *name)
 
 static int open_socket(const char *name)
 {
-    const struct timeval limit = {.tv_sec = SEND_S};
+    const struct timeval limit = {.tv_usec = PATIENCE_US};
     const int r = parse_address(name);
     if (r < 0)
         return r;
@@ -85,7 +93,7 @@ static void set_up_watchdog(void)
     if (us == 0 || us > UINT64_MAX / NS_PER_US ||
         (getenv("WATCHDOG_PID") && number("WATCHDOG_PID") != (uint64_t)getpid()))
         return;
-    manager.watchdog_ns = us * NS_PER_US;
+    manager.watchdog_ns = us < MIN_WATCHDOG_US ? MIN_WATCHDOG_US * NS_PER_US : us * NS_PER_US;
     manager.watchdog_due_ns = clock_now_ns();
 }
 
@@ -110,6 +118,7 @@ void notify_done(void)
     if (manager.fd >= 0)
         close(manager.fd);
     manager.fd = -1;
+    manager.deaf = false;
     manager.watchdog_ns = manager.watchdog_due_ns = UINT64_MAX;
 }
 
@@ -147,6 +156,7 @@ void notify_watchdog(void)
     const uint64_t now = clock_now_ns();
     if (now < manager.watchdog_due_ns)
         return;
-    say("WATCHDOG=1");
-    manager.watchdog_due_ns = now + manager.watchdog_ns / 2;
+    const uint64_t half = manager.watchdog_ns / 2;
+    const bool sent = say("WATCHDOG=1");
+    manager.watchdog_due_ns = now + (sent || half < AGAIN_NS ? half : AGAIN_NS);
 }

@@ -170,6 +170,23 @@ def test_nobody_there(start):
         assert "The service manager" in motel.stderr
 
 
+def test_a_manager_that_does_not_read(start, http_sink):
+    """It holds up neither the start nor the stop: what was acknowledged is delivered within a short shutdown_timeout."""
+    manager = Manager(f"@motel-test-{os.getpid()}-{time.monotonic_ns()}")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as full, manager.socket:
+        full.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            while True:
+                full.sendto(b"x", "\0" + manager.name[1:])
+        otlp, sink = free_port(), http_sink()
+        exporter = f'otlp_http: {{endpoint: "{sink.url}", sending_queue: {{batch: {{flush_timeout: 1m, min_size: 1000000}}}}}}'
+        motel = start(config(otlp, free_port(), exporter), args=["--shutdown-timeout", "3s"], env={**manager.env, "WATCHDOG_USEC": "400000"}, wait_ports=[otlp])
+        assert post(otlp, "traces", span_request(7))[0] == 200
+        assert motel.stop() == 0
+        assert len(sink.messages()) == 1
+        assert motel.stderr.count("The service manager does not take messages") == 1
+
+
 def test_run_leaves_it_to_the_command(start, manager, tmp_path):
     """Under `motel run` the command is the service: it gets the socket, and the collector says nothing in its name."""
     script = 'printf "%s\\n" "$NOTIFY_SOCKET" "$WATCHDOG_USEC"'

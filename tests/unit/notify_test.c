@@ -204,6 +204,55 @@ static void test_watchdog(void **state)
     }
 }
 
+/* Messages until the manager has no room for more. */
+static void fill(void)
+{
+    struct sockaddr_un a;
+    socklen_t size = sizeof(a);
+    _cleanup_close_ int own = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &size), 0);
+    while (sendto(own, "x", 1, MSG_DONTWAIT, (struct sockaddr *)&a, size) > 0)
+        ;
+}
+
+/* It is waited for once; a watchdog message is tried again soon, and all is well when it reads
+ * again. */
+static void test_manager_that_does_not_read(void **state)
+{
+    char name[80];
+    (void)state;
+    snprintf(name, sizeof(name), "@motel-deaf-test-%d", getpid());
+    listen_at(name);
+    setenv("WATCHDOG_USEC", "60000000", 1);
+    notify_set_up();
+    fill();
+    const uint64_t begin = clock_now_ns();
+    for (int i = 0; i < 50; i++)
+        notify_ready("nobody reads this");
+    notify_watchdog();
+    notify_stopping("in time", NS_PER_S);
+    assert_true(clock_now_ns() - begin < 3 * NS_PER_S);
+    assert_true(notify_watchdog_due_ns() < clock_now_ns() + 2 * NS_PER_S);
+    while (*heard())
+        ;
+    notify_ready("again");
+    assert_string_equal(heard(), "READY=1\nSTATUS=again");
+}
+
+/* No time is too short to do something else as well. */
+static void test_shortest_watchdog(void **state)
+{
+    char name[80];
+    (void)state;
+    snprintf(name, sizeof(name), "@motel-short-test-%d", getpid());
+    listen_at(name);
+    setenv("WATCHDOG_USEC", "1", 1);
+    notify_set_up();
+    const uint64_t before = clock_now_ns();
+    notify_watchdog();
+    assert_true(notify_watchdog_due_ns() >= before + NS_PER_MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +262,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_long_status, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_manager, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_watchdog, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_manager_that_does_not_read, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_shortest_watchdog, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
