@@ -446,11 +446,13 @@ static void tell_stopping(const struct life *life)
 
 /* After SIGTERM everything goes on for `stop_delay`: who ends a whole job (Slurm's scancel) sends
  * it to clients and collector at once, and clients have a last batch to send. Another signal ends
- * the delay. */
+ * the delay; a fifth of the time is left for what they sent. */
 static void linger(const struct life *life, uint64_t deadline_ns)
 {
-    const uint64_t now = clock_now_ns(), end = now + (uint64_t)life->loaded.motel.stop_delay_ns,
-                   until = end < deadline_ns ? end : deadline_ns;
+    const struct motel_settings *m = &life->loaded.motel;
+    const uint64_t now = clock_now_ns(), end = now + (uint64_t)m->stop_delay_ns,
+                   latest = deadline_ns - (uint64_t)m->shutdown_timeout_ns / 5,
+                   until = end < latest ? end : latest;
     const sigset_t set = handled_signals(life->link);
     if (until <= now)
         return;

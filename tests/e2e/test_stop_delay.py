@@ -43,7 +43,20 @@ def test_the_delay_ends_by_itself(start):
 def test_it_is_a_part_of_the_shutdown_timeout(start):
     p, _ = running(start, "--stop-delay", "1h", "--shutdown-timeout", "1s")
     assert p.stop() == 0
-    assert 0 < int(re.search(r'"ms": (\d+)', p.stderr)[1]) <= 1000
+    assert 0 < int(re.search(r'"ms": (\d+)', p.stderr)[1]) <= 800
+
+
+def test_time_is_left_for_what_came_during_the_delay(start, http_sink):
+    """A delay that is as long as the whole stop: what was acknowledged until its end is delivered."""
+    port, sink = free_port(), http_sink()
+    exporter = f'otlp_http: {{endpoint: "{sink.url}", sending_queue: {{batch: {{flush_timeout: 1m, min_size: 1000000}}}}}}'
+    p = start(FILE.format(port=port).replace("file: {path: out.jsonl}", exporter).replace("[file]", "[otlp_http]"),
+              args=["--stop-delay", "1h", "--shutdown-timeout", "5s"], wait_ports=[port])
+    p.process.send_signal(signal.SIGTERM)
+    wait_until(lambda: SAID in p.stderr, what="the delay")
+    assert post(port, "traces", span_request(5))[0] == 200
+    assert p.process.wait(60) == 0
+    assert len(sink.messages()) == 1 and "Shutdown complete." in p.stderr
 
 
 def test_an_interrupt_stops_at_once(start):
