@@ -2,21 +2,12 @@
 #include <string.h>
 
 #include "agent/base/json_text.h"
+#include "agent/base/plain_text.h"
 #include "agent/base/secrets.h"
 #include "agent/doctor_parts.h"
 
 static const char *const grades[] = {
     [PROBE_OK] = "ok", [PROBE_WARN] = "warn", [PROBE_FAIL] = "fail"};
-
-/* Control characters, which a backend's text may have, are left out. */
-static void put_line(struct buf *b, FILE *out)
-{
-    for (size_t i = 0; i < b->len; i++)
-        if ((b->data[i] < ' ' && b->data[i] != '\n') || b->data[i] == 0x7f)
-            b->data[i] = ' ';
-    fwrite(b->data, 1, b->len, out);
-    fflush(out);
-}
 
 /* `text` without secrets. */
 static int put_clean(struct buf *b, const char *text)
@@ -24,18 +15,27 @@ static int put_clean(struct buf *b, const char *text)
     return secrets_active() ? secrets_redact(bytes_str(text), b) : buf_append_str(b, text);
 }
 
+/* The same on one line, whatever a backend, a certificate or the name of a process may hold. */
+static void put_plain(struct buf *b, const char *text)
+{
+    _cleanup_buf_ struct buf *clean = buf_new(0);
+    if (clean && put_clean(clean, text) == 0)
+        plain_text(b, buf_bytes(clean), ' ', "");
+}
+
 static void put_text(struct buf *b, const struct probe_finding *f)
 {
     buf_printf(b, "%-4s  %s  %s", grades[f->grade], f->component, f->check);
     if (*f->subject)
         buf_putc(b, ' ');
-    put_clean(b, f->subject);
+    put_plain(b, f->subject);
     buf_append_str(b, ": ");
-    put_clean(b, f->detail);
+    put_plain(b, f->detail);
     if (*f->advice) {
         buf_append_str(b, "\n      -> ");
-        put_clean(b, f->advice);
+        put_plain(b, f->advice);
     }
+    buf_putc(b, '\n');
 }
 
 static void put_member(struct buf *b, const char *name, const char *text)
@@ -66,16 +66,12 @@ void doctor_report_finding(struct doctor_report *r, const struct probe_finding *
         return;
     const bool first = !r->counts[PROBE_OK] && !r->counts[PROBE_WARN] && !r->counts[PROBE_FAIL];
     r->counts[f->grade]++;
-    if (r->json) {
+    if (r->json)
         put_json(b, f, first);
-    } else {
+    else
         put_text(b, f);
-        for (size_t i = 0; i < b->len; i++) /* the detail is one line */
-            if (b->data[i] == '\n' && (i + 1 == b->len || b->data[i + 1] != ' '))
-                b->data[i] = ' ';
-        buf_putc(b, '\n');
-    }
-    put_line(b, r->out);
+    fwrite(b->data, 1, b->len, r->out);
+    fflush(r->out);
 }
 
 void doctor_report_end(struct doctor_report *r)

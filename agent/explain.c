@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "agent/base/plain_text.h"
 #include "agent/base/secrets.h"
 #include "agent/config/tree.h"
 #include "agent/config/value_json.h"
@@ -220,7 +221,7 @@ static void see_row(void *ctx, const char *name, const char *value, const char *
         explain_text(e, row, "note", "%s", note);
 }
 
-int explain_print(FILE *f, const struct command_line *cl, const struct loaded *l, bool json)
+static int account(FILE *f, const struct command_line *cl, const struct loaded *l, bool json)
 {
     struct explanation e = {.arena = l->config->arena, .cl = cl, .l = l};
     e.root = cfg_new(e.arena, CFG_MAP, (struct cfg_pos){0});
@@ -249,5 +250,23 @@ int explain_print(FILE *f, const struct command_line *cl, const struct loaded *l
     int r = out ? cfg_value_json(out, e.root, VALUE_JSON_LINES) : -ENOMEM;
     if (r == 0)
         fprintf(f, "%.*s\n", (int)out->len, (const char *)out->data);
+    return r;
+}
+
+int explain_print(FILE *f, const struct command_line *cl, const struct loaded *l, bool json)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t len = 0;
+    FILE *words = json ? NULL : open_memstream(&text, &len);
+    if (json || !words)
+        return json ? account(f, cl, l, true) : -ENOMEM;
+    int r = account(words, cl, l, false);
+    if (fclose(words) != 0)
+        r = -ENOMEM;
+    _cleanup_buf_ struct buf *out = buf_new(0); /* values may hold what a terminal would obey */
+    if (r == 0)
+        r = out ? plain_text(out, bytes_of(text, len), ' ', "\n\t") : -ENOMEM;
+    if (r == 0)
+        fwrite(out->data, 1, out->len, f);
     return r;
 }

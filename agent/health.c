@@ -7,6 +7,7 @@
 
 #include "agent/base/clock.h"
 #include "agent/base/number.h"
+#include "agent/base/plain_text.h"
 #include "agent/config/tree.h"
 #include "agent/net/http_client.h"
 
@@ -19,13 +20,18 @@ struct answer {
     char text[2048]; /* the line that is printed */
 };
 
-/* The beginning of a text's first line; what a terminal could take for a command becomes "?". */
+/* The beginning of a text's first line. */
 static void put_line(const char *text, char *ret, size_t size)
 {
-    size_t n = 0;
-    for (; *text && *text != '\n' && *text != '\r' && n + 1 < size; text++)
-        ret[n++] = (unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text;
-    ret[n] = 0;
+    snprintf(ret, size, "%.*s", (int)strcspn(text, "\r\n"), text);
+}
+
+/* One line, of which what a terminal could take for a command is "?". */
+static void print_answer(const struct answer *a, const char *more, const char *waited)
+{
+    _cleanup_buf_ struct buf *line = buf_new(0);
+    if (line && plain_text(line, bytes_str(a->text), '?', "") == 0)
+        printf("%.*s%s%s\n", (int)line->len, (const char *)line->data, more, waited);
 }
 
 /* What the answer says of itself: "Server available, up 1m2.3s" of the extension's JSON, else the
@@ -176,6 +182,6 @@ int health_ask(const struct health_question *q)
     char waited[32];
     duration_text(q->wait_ns, waited);
     const bool late = !answer.healthy && q->wait_ns;
-    printf("%s%s%s\n", answer.text, late ? "; asked for " : "", late ? waited : "");
+    print_answer(&answer, late ? "; asked for " : "", late ? waited : "");
     return answer.healthy ? 0 : 1;
 }

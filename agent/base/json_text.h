@@ -4,7 +4,7 @@
 
 #include "agent/base/buf.h"
 
-/* Appends `text` in quotes, escaped so that no control character is left (RFC 8259 section 7). 0, -ENOMEM or -EMSGSIZE. */
+/* Appends `text` in quotes, escaped so that no control character is left (RFC 8259 section 7), with U+FFFD for what is not UTF-8. 0, -ENOMEM or -EMSGSIZE. */
 int json_text(struct buf *b, struct bytes text);
 
 #endif

@@ -12,6 +12,7 @@
 #include "agent/base/buf.h"
 #include "agent/base/clock.h"
 #include "agent/base/json_text.h"
+#include "agent/base/plain_text.h"
 #include "agent/base/secrets.h"
 
 #define MAX_OUTPUTS 8
@@ -110,11 +111,7 @@ static void put_fields(struct buf *b, const struct logger *lg, const struct log_
 static void put_message(struct buf *b, struct bytes msg, bool lines)
 {
     buf_reserve(b, msg.len);
-    for (size_t i = 0; i < msg.len; i++) {
-        const uint8_t c = msg.data[i];
-        const bool keep = lines && (c == '\n' || c == '\t');
-        buf_putc(b, (c < 0x20 && !keep) || c == 0x7f ? ' ' : (char)c);
-    }
+    plain_text(b, msg, ' ', lines ? "\n\t" : "");
 }
 
 static void render_console(struct buf *b, enum log_level level, const struct logger *lg,

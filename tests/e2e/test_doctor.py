@@ -6,8 +6,11 @@ import shutil
 import socket
 import ssl
 import subprocess
+import sys
 import tempfile
+from concurrent import futures
 
+import grpc
 import pytest
 
 from conftest import MOTEL, SANITIZER_WORDS, GrpcSink, HttpSink, free_port, wait_until
@@ -198,6 +201,52 @@ def test_unix_sockets(write, tmp_path):
     _, found, _ = doctor("--config", path, expect=0)
     assert "replaced" in one(found, "receivers::otlp", "address")[4]
     assert (tmp_path / "s").exists()
+
+
+HOSTILE = "\x1b[2J\x9b31m\u202e\n ok    exporters::fake  export: all good"
+
+
+def test_a_text_of_others_stays_in_its_line(write, tmp_path):
+    """What a backend or a certificate says can neither command a terminal nor pass for a finding."""
+    def refuse(_, context):
+        context.abort(grpc.StatusCode.UNAUTHENTICATED, HOSTILE)
+
+    server = grpc.server(futures.ThreadPoolExecutor(1))
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("opentelemetry.proto.collector.trace.v1.TraceService",
+                                                                          {"Export": grpc.unary_unary_rpc_method_handler(refuse)}),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        path = write(config({"otlp_grpc": f'endpoint: "http://127.0.0.1:{port}"'}))
+        _, found, text = doctor("--config", path, expect=2)
+        said = one(found, "exporters::otlp_grpc", "export", "fail")[4]
+        assert "all good" in said and all(c.isprintable() for c in said), repr(said)
+        assert not [f for f in found if f[1] == "exporters::fake"], text
+        done = subprocess.run([MOTEL, "doctor", "--config", path, "--format=json"], capture_output=True, timeout=120, check=False)
+        assert HOSTILE in [c["detail"] for c in json.loads(done.stdout)["checks"] if c["check"] == "export"][0]
+    finally:
+        server.stop(None)
+
+
+NAMED = """
+import ctypes, socket, time
+ctypes.CDLL(None).prctl(15, b"\\xff\\x1b[1\\n ok  x", 0, 0, 0)
+s = socket.create_server(("127.0.0.1", 0))
+print(s.getsockname()[1], flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_process_whose_name_is_no_text(write):
+    with subprocess.Popen([sys.executable, "-c", NAMED], stdout=subprocess.PIPE, text=True) as holder:
+        try:
+            path = write(config({"nop": ""}, port=int(holder.stdout.readline())))
+            _, found, text = doctor("--config", path, expect=2)
+            assert f"process {holder.pid} (" in one(found, "receivers::otlp", "address")[4] and "\x1b" not in text
+            done = subprocess.run([MOTEL, "doctor", "--config", path, "--format=json"], capture_output=True, timeout=120, check=False)
+            assert "\ufffd\x1b[1" in json.loads(done.stdout.decode("utf-8"))["checks"][0]["detail"]
+        finally:
+            holder.kill()
 
 
 # ---------------------------------------------------------------- the way to a backend

@@ -177,3 +177,14 @@ def test_a_storage_that_nothing_uses(tmp_path, used):
     assert files.count("exporters::otlp_http::tls") == 1, "the authorities are told once, not for each signal"
     place = next(v for v in told["variables"] if v["name"] == "NOT_SET")["places"][0]
     assert place["state"] == "not set" and "value" not in place
+
+
+def test_values_command_no_terminal(tmp_path):
+    """What a variable or a text of the configuration holds is shown without what a terminal would obey."""
+    path = tmp_path / "c.yaml"
+    path.write_text(CONFIG.replace("out/x.jsonl", "\"out/\\e[31m\\u009b1m.jsonl\""))
+    env = {**ENV, "NUM": "\x1b[2J\u202e"}
+    text = explain("--config", path, env=env).stdout
+    assert "out/ [31m 1m.jsonl" in text and all(c.isprintable() for c in text.replace("\n", "")), text
+    told = json.loads(explain("--config", path, "--format", "json", env=env).stdout)
+    assert any("\x1b[31m\x9b1m" in f["path"] for f in told["files"]), told["files"]

@@ -138,6 +138,7 @@ UNAVAILABLE = b'{"status":"Server not available","upSince":"0001-01-01T00:00:00Z
     (reply(b"204 No Content"), 0, "healthy: %s answers 204"),
     (reply(b"200 OK", b"fine\nreally\n"), 0, "healthy: %s answers 200: fine"),
     (reply(b"200 OK", b"\x1b[31mred\x07"), 0, "healthy: %s answers 200: ?[31mred?"),
+    (reply(b"200 OK", "\x9b31m \u202e \u00fc".encode() + b"\x9b\xff"), 0, "healthy: %s answers 200: ?31m ? \u00fc??"),
     (reply(b"200 OK", b"{not json"), 0, "healthy: %s answers 200: {not json"),
     (reply(b"503 Service Unavailable", UNAVAILABLE), 1, "not healthy: %s answers 503: Server not available"),
     (reply(b"500 Internal Server Error"), 1, "not healthy: %s answers 500"),
