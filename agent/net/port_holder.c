@@ -34,14 +34,17 @@ static unsigned long listening_inode(const char *table, unsigned port)
     return 0;
 }
 
+/* The path is the rest of the line, and may have spaces in it. */
 static unsigned long unix_inode(const char *path)
 {
-    char line[512], at[256];
+    char line[512];
     _cleanup_fclose_ FILE *f = fopen("/proc/net/unix", "re");
     while (f && fgets(line, sizeof(line), f)) {
         unsigned long inode, flags;
-        if (sscanf(line, "%*s %*s %*s %lx %*s %*s %lu %255s", &flags, &inode, at) == 3 &&
-            flags & ACCEPTS && strcmp(at, path) == 0)
+        int at = 0;
+        line[strcspn(line, "\n")] = 0;
+        if (sscanf(line, "%*s %*s %*s %lx %*s %*s %lu %n", &flags, &inode, &at) == 2 && at &&
+            flags & ACCEPTS && strcmp(line + at, path) == 0)
             return inode;
     }
     return 0;

@@ -203,6 +203,16 @@ def test_unix_sockets(write, tmp_path):
     assert (tmp_path / "s").exists()
 
 
+def test_unix_sockets_of_a_motel_that_runs(start, write, tmp_path):
+    """Also where the path has spaces in it."""
+    folder = tmp_path / "with a space, \u00fc"
+    folder.mkdir()
+    program = start(config({"nop": ""}, receivers='{otlp: {protocols: {http: {endpoint: "%s/s o.sock", transport: unix}}}}' % folder))
+    wait_until((folder / "s o.sock").exists, what="the socket")
+    _, found, _ = doctor("--config", program.config_path, expect=0)
+    assert f"process {program.pid}, a motel that runs with this configuration" in one(found, "receivers::otlp", "address")[4]
+
+
 HOSTILE = "\x1b[2J\x9b31m\u202e\n ok    exporters::fake  export: all good"
 
 
