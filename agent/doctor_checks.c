@@ -1,4 +1,5 @@
 /* What belongs to no component. */
+#include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -75,6 +76,25 @@ static void check_places(struct probe *p, const struct loaded *l)
     summary_place_done(&place);
 }
 
+/* What names the trusted authorities for all that names none itself: a store that cannot be read is
+ * an empty one, which no error tells. */
+static void check_authorities(struct probe *p)
+{
+    const char *file = getenv("SSL_CERT_FILE");
+    struct certificate_info c;
+    struct err e = {0};
+    if (!file || !*file)
+        return;
+    if (tls_is_special_file(file))
+        err_set(&e, -EINVAL, "%s: not an ordinary file", file);
+    else if (certificate_info_load(file, NULL, &c, &e) == 0)
+        return;
+    p->component = "process";
+    probe_warn(p, "certificate", "SSL_CERT_FILE",
+               "correct the variable, or unset it: no server's certificate can be verified with it",
+               "%s", e.text);
+}
+
 /* ---- limits ---- */
 
 static void check_open_files(struct probe *p, const struct motel_settings *m)
@@ -123,6 +143,7 @@ void doctor_check_rest(struct probe *p, const struct loaded *l)
     check_empty_variables(p, l->config);
     check_logs(p, l);
     check_places(p, l);
+    check_authorities(p);
     p->component = "process";
     check_open_files(p, &l->motel);
     check_memory(p, &l->motel);

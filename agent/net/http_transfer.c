@@ -51,7 +51,7 @@ static int set_pem(CURL *easy, CURLoption option, const char *file, const char *
                    int *ret_fd, struct err *reterr)
 {
     char path[32];
-    if (given(file) && !system)
+    if (given(file) && !system && !tls_is_special_file(file))
         return curl_easy_setopt(easy, option, file) == CURLE_OK
                    ? 0
                    : err_set(reterr, -ENOMEM, "out of memory");

@@ -4,10 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gnutls/gnutls.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/stat.h>
 
+#include "agent/base/clock.h"
+
 #define MAX_PEM_BYTES (16u * 1024 * 1024)
+#define PIPE_NS (5 * NS_PER_S)
 
 int tls_version(const char *text, int deflt)
 {
@@ -63,13 +67,42 @@ int tls_client_check(const struct tls_client_settings *s, struct err *reterr)
     return 0;
 }
 
+bool tls_is_special_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+static bool is_special(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
+/* Whoever writes to a pipe or socket has PIPE_NS in all. */
+static bool wait_for_writer(int fd, uint64_t until_ns)
+{
+    for (;;) {
+        const uint64_t now = clock_now_ns();
+        if (now >= until_ns)
+            return false;
+        struct pollfd p = {fd, POLLIN, 0};
+        if (poll(&p, 1, (int)((until_ns - now) / NS_PER_MS) + 1) > 0)
+            return true;
+    }
+}
+
 int tls_read_file(const char *path, struct buf *out, struct err *reterr)
 {
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return err_set(reterr, -errno, "open %s: %s", path, strerror(errno));
-    size_t start = out->len;
+    const size_t start = out->len;
+    const uint64_t until = clock_now_ns() + PIPE_NS;
+    const bool special = is_special(fd);
     for (;;) {
+        if (special && !wait_for_writer(fd, until))
+            return err_set(reterr, -ETIMEDOUT, "read %s: nobody writes to it", path);
         if (out->len - start > MAX_PEM_BYTES)
             return err_set(reterr, -EFBIG, "%s: more than %u bytes", path, MAX_PEM_BYTES);
         if (buf_reserve(out, 8192) < 0)

@@ -23,9 +23,11 @@ int tls_version(const char *text, int deflt);
 const char *tls_system_ca_file(void);
 /* True when folders of certificates count as well: those of SSL_CERT_DIR, or the usual ones when there is no such file. */
 bool tls_system_ca_folders(void);
-/* Appends the PEM text of all that the system trusts, file and folders. 0; -errno when the file cannot be read, -ENOMEM. */
+/* Appends the PEM text of all that the system trusts, file and folders. 0; -ENOMEM; -errno when the file cannot be read and no folder is named. */
 int tls_system_cas(struct buf *out, struct err *reterr);
-/* The whole content of a file, at most 16 MiB; -errno with "open x: No such file or directory". */
+/* True for pipes, sockets and devices, which libcurl would wait for without an end. */
+bool tls_is_special_file(const char *path);
+/* The whole content of a file, at most 16 MiB; -errno with "open x: No such file or directory". Who writes to a pipe is waited for, 5 s in all. */
 int tls_read_file(const char *path, struct buf *out, struct err *reterr);
 
 struct gnutls_session_int;

@@ -37,7 +37,8 @@ const char *tls_system_ca_file(void)
 
 bool tls_system_ca_folders(void)
 {
-    return named("SSL_CERT_DIR") || !tls_system_ca_file();
+    const char *own = named("SSL_CERT_FILE");
+    return named("SSL_CERT_DIR") || !tls_system_ca_file() || (own && tls_is_special_file(own));
 }
 
 static bool holds_certificates(const struct buf *pem)
@@ -105,15 +106,27 @@ static int add_named(const char *list, struct buf *out)
     return r;
 }
 
+/* It is read more than once, so a pipe is of no use. */
+static int add_ca_file(const char *path, struct buf *out, struct err *reterr)
+{
+    const size_t start = out->len;
+    int r = tls_is_special_file(path) ? err_set(reterr, -EINVAL, "%s: not an ordinary file", path)
+                                      : tls_read_file(path, out, reterr);
+    if (r < 0)
+        buf_truncate(out, start);
+    else if (buf_append_str(out, "\n") < 0)
+        r = err_set(reterr, -ENOMEM, "out of memory");
+    return r;
+}
+
 int tls_system_cas(struct buf *out, struct err *reterr)
 {
     const char *file = tls_system_ca_file(), *own = named("SSL_CERT_DIR");
-    int r = file ? tls_read_file(file, out, reterr) : 0;
-    if (r < 0)
+    int r = file ? add_ca_file(file, out, reterr) : 0;
+    if (r < 0 && (r == -ENOMEM || !own))
         return r;
-    if (file && buf_append_str(out, "\n") < 0)
-        r = -ENOMEM;
-    if (r == 0 && own)
+    r = 0;
+    if (own)
         r = add_named(own, out);
     for (size_t i = 0; r == 0 && !file && !own && i < ARRAY_SIZE(folders); i++)
         r = add_folder(folders[i], out);

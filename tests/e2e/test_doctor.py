@@ -213,6 +213,22 @@ def test_unix_sockets_of_a_motel_that_runs(start, write, tmp_path):
     assert f"process {program.pid}, a motel that runs with this configuration" in one(found, "receivers::otlp", "address")[4]
 
 
+def test_pipes_in_place_of_certificates(write, tmp_path, http_sink):
+    """A pipe that nobody writes to ends the wait, for what the configuration names and for what the environment does."""
+    pipe, sink = tmp_path / "pipe", http_sink()
+    os.mkfifo(pipe)
+    for kind in ("http", "grpc"):
+        path = write(config({f"otlp_{kind}": f'endpoint: "https://127.0.0.1:{sink.port}", tls: {{ca_file: {pipe}}}'}))
+        _, found, _ = doctor("--config", path, "--timeout", "1s", expect=2)
+        assert "nobody writes to it" in one(found, f"exporters::otlp_{kind}", "certificate", "fail")[4]
+        path = write(config({f"otlp_{kind}": f'endpoint: "https://127.0.0.1:{sink.port}"'}))
+        _, found, _ = doctor("--config", path, "--timeout", "1s", expect=2, env={"SSL_CERT_FILE": str(pipe), "SSL_CERT_DIR": ""})
+        assert one(found, "process", "certificate", "warn")[3:5] == ("SSL_CERT_FILE", f"{pipe}: not an ordinary file")
+    for name, said in ((tmp_path / "missing.pem", "No such file"), (path, "not a certificate")):
+        _, found, _ = doctor("--config", write(config({"nop": ""})), expect=0, env={"SSL_CERT_FILE": str(name)})
+        assert said in one(found, "process", "certificate", "warn")[4]
+
+
 HOSTILE = "\x1b[2J\x9b31m\u202e\n ok    exporters::fake  export: all good"
 
 

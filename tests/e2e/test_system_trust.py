@@ -1,4 +1,5 @@
 """Whom motel trusts when the configuration names no authority: the file of SSL_CERT_FILE, the folders of SSL_CERT_DIR, for exporters and scrapes alike."""
+import os
 import shutil
 import subprocess
 
@@ -13,6 +14,9 @@ CASES = {
     "other file": ({"SSL_CERT_FILE": "{d}/other.pem"}, BAD),
     "missing file": ({"SSL_CERT_FILE": "{d}/missing.pem"}, BAD),
     "folders beside another file": ({"SSL_CERT_FILE": "{d}/other.pem", "SSL_CERT_DIR": "{d}/nothing::{d}/folder"}, GOOD),
+    "folders beside a missing file": ({"SSL_CERT_FILE": "{d}/missing.pem", "SSL_CERT_DIR": "{d}/folder"}, GOOD),
+    "folders beside a pipe without a writer": ({"SSL_CERT_FILE": "{d}/pipe", "SSL_CERT_DIR": "{d}/folder"}, GOOD),
+    "a pipe without a writer": ({"SSL_CERT_FILE": "{d}/pipe"}, BAD),
     "folders without it": ({"SSL_CERT_FILE": "{d}/other.pem", "SSL_CERT_DIR": "{d}/nothing"}, BAD),
 }
 SCRAPE = """
@@ -38,6 +42,8 @@ def places(certificates):  # noqa: F811
     (folder / "README").write_text("What lies here is trusted.\n")
     (folder / "broken.pem").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
     (folder / "link").symlink_to("nowhere")
+    os.mkfifo(folder / "fifo")
+    os.mkfifo(certificates / "pipe")
     shutil.copy(certificates / "server.key", folder / "a.key")
     shutil.copy(certificates / "other.pem", folder / "b.pem")
     shutil.copy(certificates / "ca.pem", folder / "c.0")
