@@ -209,6 +209,22 @@ def test_restart(begin, http_sink, tmp_path):
     wait_for(sink, 200)
 
 
+def test_restart_beside_a_name_that_is_no_text(begin, http_sink, tmp_path):
+    """A file whose name is not UTF-8 spoils the stored places neither of itself nor of others."""
+    sink = http_sink()
+    odd = f"{tmp_path}/{os.fsdecode(bytes([0xff]))}.log"
+    text = config(f"    include: ['{tmp_path}/*.log']\n    start_at: beginning\n    storage_file: {tmp_path}/places", sink)
+    run_client("line", 0, 10, "--out", tmp_path / "a.log")
+    run_client("line", 10, 10, "--out", odd)
+    p = begin(text)
+    wait_for(sink, 20, 6)
+    assert p.stop() == 0
+    run_client("line", 20, 10, "--out", odd)
+    p = begin(text)
+    wait_for(sink, 30, 9)
+    assert "Stored places are of no use" not in p.stderr
+
+
 def test_kill(begin, http_sink, tmp_path):
     """Killed at any moment: nothing is lost; what the backend got just before the end may come again."""
     sink = http_sink()
