@@ -136,6 +136,58 @@ def test_a_broken_sbom_is_found(program, tmp_path):
         assert "licen" in str(e).lower() or "license" in repr(getattr(e, "get_messages", lambda: [])()).lower()
 
 
+KILLED = r"""
+set -euo pipefail
+ROOT=$1 CACHE=$2/cache WORK=$2/work ARCH=x86_64 SYSROOT=$2/sysroot
+say() { :; }
+die() { echo "$*"; exit 1; }
+. "$ROOT/deploy/static/lib/toolchain.sh"
+. "$ROOT/deploy/static/lib/libraries.sh"
+LIBRARIES=(lz4)
+library_version() { echo 1; }
+library_build() { mkdir -p "$OUT/usr"; echo whole >"$OUT/usr/liblz4.a"; }
+mkdir -p "$CACHE/$ARCH" "$WORK" "$SYSROOT"
+toolchain_names
+libraries_provide
+kept=$(echo "$CACHE/$ARCH"/lz4-*)
+mv "$kept" "$kept.new"
+mv "$kept.new/usr/liblz4.a" "$kept.new/half"
+libraries_provide
+cd "$kept" && find . -type f
+"""
+
+
+def test_half_a_library_of_a_killed_build_is_not_kept(tmp_path):
+    done = subprocess.run(["bash", "-c", KILLED, "bash", ROOT, str(tmp_path)], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["./usr/liblz4.a"], done
+
+
+def test_checksums_beside_other_files(tmp_path):
+    """Any name may stand in dist/, and half a file of a killed build is not one of it."""
+    names, dist = ["motel", "a 'name' with spaces", "-n"], tmp_path / "dist"
+    dist.mkdir()
+    for name in [*names, "motel.new"]:
+        (dist / name).write_text(name)
+    script = '. "$1/deploy/static/lib/program.sh"; DIST=$2/dist WORK=$2; dist_finish && cd "$2/dist" && sha256sum --check SHA256SUMS'
+    done = subprocess.run(["bash", "-euc", script, "bash", ROOT, str(tmp_path)], capture_output=True, text=True, timeout=60, check=True)
+    assert sorted(done.stdout.splitlines()) == sorted(f"{name}: OK" for name in names), done
+
+
+BUILDS = {name: os.path.join(ROOT, "deploy", name, "build") for name in ("static", "wheel", "container", "debian")}
+
+
+@pytest.mark.parametrize("kind", BUILDS)
+def test_mistakes_are_told_before_the_work(kind, tmp_path):
+    """Arguments that are none, and a folder that cannot be made, are said in a line, not after minutes and not by a traceback."""
+    (tmp_path / "file").touch()
+    for args, dist in ((["sparc"], tmp_path / "dist"), ([], tmp_path / "file" / "dist")):
+        env = {**os.environ, "MOTEL_DIST": str(dist), "MOTEL_STATIC_CACHE": str(tmp_path / "cache")}
+        done = subprocess.run([BUILDS[kind], *args], capture_output=True, text=True, timeout=60, check=False, env=env)
+        assert done.returncode and "Traceback" not in done.stderr and done.stdout + done.stderr, done
+    assert subprocess.run([BUILDS[kind], "--help"], capture_output=True, timeout=60, check=False).returncode == 0
+    assert not (tmp_path / "dist").exists() and not (tmp_path / "cache").exists()
+
+
 def test_licences(dist):
     with open(os.path.join(dist, "LICENSES.txt"), encoding="utf-8") as f:
         text = f.read()

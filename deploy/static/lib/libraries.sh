@@ -73,6 +73,7 @@ libraries_licenses() {
 licenses_extract() {
     local source=$WORK/licenses-of-$1 file
     apt_unpack "$1" "$2" "$source"
+    rm -rf "$3.new"
     mkdir -p "$3.new"
     cp "$source/debian/copyright" "$3.new/debian-copyright"
     find "$source" -maxdepth 2 -type f ! -path '*/debian/*' ! -name '*.html' \
@@ -107,6 +108,7 @@ libraries_provide() {
             mkdir -p "$OUT"
             library_build "$name"
             rm -rf "$CACHE/$ARCH/$name"-????????????????
+            rm -rf "$kept.new" # a build that was killed may have left it, with half of the files
             cp -a "$OUT" "$kept.new"
             mv "$kept.new" "$kept"
         fi

@@ -35,8 +35,8 @@ program_compile() {
     ninja -C "$1" -j"$JOBS" motel
 }
 
-# Checksums of everything in dist/.
+# Checksums of everything in dist/, but for what a build that was killed left half.
 dist_finish() {
-    (cd "$DIST" && find . -maxdepth 1 -type f ! -name SHA256SUMS ! -name '.*' -printf '%P\n' | sort | xargs sha256sum) >"$WORK/sums"
+    (cd "$DIST" && find . -maxdepth 1 -type f ! -name SHA256SUMS ! -name '.*' ! -name '*.new' -printf '%P\0' | sort -z | xargs -0 sha256sum --) >"$WORK/sums"
     mv "$WORK/sums" "$DIST/SHA256SUMS"
 }
