@@ -99,15 +99,13 @@ _motel_values() { # flag: completes $cur as its value, for $command; false when 
 }
 
 _motel_files() {
-    local IFS=$'\n'
     compopt -o filenames 2>/dev/null
-    COMPREPLY=($(compgen -f -- "$cur"))
+    mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 }
 
 _motel_directories() {
-    local IFS=$'\n'
     compopt -o filenames 2>/dev/null
-    COMPREPLY=($(compgen -d -- "$cur"))
+    mapfile -t COMPREPLY < <(compgen -d -- "$cur")
 }
 
 _motel_words() { COMPREPLY=($(compgen -W "$1" -- "$cur")); }

@@ -160,7 +160,8 @@ printf '%s\n' "${COMPREPLY[@]}"
 def folder(tmp_path_factory):
     """Where things are completed."""
     path = tmp_path_factory.mktemp("here")
-    for name in ("collector.yaml", "with space.yaml", "traces.jsonl"):
+    for name in ("collector.yaml", "with space.yaml", "traces.jsonl", "odd/*", "odd/[a-z]", "odd/$(touch x)", "odd/x"):
+        (path / name).parent.mkdir(exist_ok=True)
         (path / name).write_text("")
     (path / "collected").mkdir()
     return path
@@ -216,7 +217,14 @@ def every_command(known):
         yield ["motel", *([command] if command else []), "--"], wanted
 
 
-@pytest.mark.parametrize("words,expected", CASES, ids=lambda v: " ".join(v) if isinstance(v, list) else "")
+# Names that a shell would take for something else; zsh quotes them itself.
+ODD_NAMES = [
+    (["motel", "report", "odd/"], {"odd/*", "odd/[a-z]", "odd/$(touch x)", "odd/x"}),
+    (["motel", "--config", "odd/$"], {"odd/$(touch x)"}),
+]
+
+
+@pytest.mark.parametrize("words,expected", CASES + ODD_NAMES, ids=lambda v: " ".join(v) if isinstance(v, list) else "")
 def test_bash(installed, folder, words, expected):
     assert bash(installed, folder, *words) == expected
 
