@@ -381,6 +381,27 @@ static const struct probed *probe_server_of(struct otlp_http *h, struct probe *p
     return d;
 }
 
+/* A redirect that keeps the request is followed by a run, so what answers at its end counts. */
+static void probe_redirected(struct otlp_http *h, struct probe *p, enum signal s,
+                             const struct http_client_request *first, const char *url)
+{
+    const struct http_client_settings settings = client_settings(h->config);
+    struct http_client_request q = *first;
+    struct http_client_response res;
+    struct err e = {0};
+    char took[32];
+    const uint64_t begin = clock_now_ns();
+    _cleanup_(http_client_freep) struct http_client *client = http_client_new(&settings, &e);
+    q.deadline_ns = begin + p->timeout_ns;
+    if (!client || http_client_send(client, &q, &res, &e) < 0) {
+        probe_fail(p, "export", url, "put the address of the backend itself into endpoint",
+                   "nothing answers at the end of the redirects: %s", e.text);
+        return;
+    }
+    otlp_http_explain(p, h->config, s, url, &res, probe_took(begin, took));
+    buf_unref(res.body);
+}
+
 /* An empty request as a run would send it, but for redirects, which are looked at. */
 static void probe_export(struct otlp_http *h, struct probe *p, struct http_client *client,
                          enum signal s, const struct probe_peer *peer)
@@ -410,6 +431,8 @@ static void probe_export(struct otlp_http *h, struct probe *p, struct http_clien
         return;
     }
     otlp_http_explain(p, h->config, s, url, &res, probe_took(begin, took));
+    if ((res.status == 307 || res.status == 308) && *res.location)
+        probe_redirected(h, p, s, &q, url);
     buf_unref(res.body);
 }
 

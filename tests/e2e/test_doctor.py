@@ -485,9 +485,19 @@ def test_redirects(write, http_sink):
     sink = http_sink(lambda s, n: (302 if n == 0 else 308, {"Location": f"https://login.example/?token={SECRET}"}, b""))
     f = failure(write, {"otlp_http": f'endpoint: "{sink.url}"'})
     assert "status 302" in f[4] and "login.example" in f[4]
+    good = http_sink()
+    sink = http_sink(lambda s, n: (308, {"Location": f"{good.url}/v1/traces?token={SECRET}"}, b""))
     found = failure(write, {"otlp_http": f'endpoint: "{sink.url}"'}, expect=0)
     assert "status 308" in one(found, "exporters::otlp_http", "export", "warn")[4]
-    assert len(sink.requests) == 2
+    assert one(found, "exporters::otlp_http", "export", "ok") and len(good.requests) == 1
+
+
+@pytest.mark.parametrize("end", ["https://nosuch.invalid/", "/v1/traces", "/v1/logs"])
+def test_redirects_that_lead_nowhere(write, http_sink, end):
+    """To a name that is none, to itself, or by way of another path to that one."""
+    sink = http_sink(lambda s, n: (307, {"Location": end}, b""))
+    f = failure(write, {"otlp_http": f'endpoint: "{sink.url}"'}, "--timeout", "3s")
+    assert f[2] == "export" and "at the end of the redirects" in f[4]
 
 
 def test_a_web_page(write, http_sink):
