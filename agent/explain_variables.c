@@ -31,13 +31,14 @@ static const struct cfg_field *field_of(const struct explanation *e, const char 
     return strncmp(path, "motel::", 7) == 0 ? cfg_field_at(motel_fields, path + 7) : NULL;
 }
 
-/* Whether a text with this reference in it holds a password: scheme://user:password@host. */
+/* Whether a text with this reference in it may hold a password or token:
+ * scheme://user:password@host, or what is asked for (?token=...), which logs do not show either. */
 static bool in_credentials(const struct explanation *e, const struct cfg_reference *r)
 {
     bool exact = false;
     const struct cfg_value *v = cfg_find(e->l->config->root, r->path, &exact);
     const char *url = v && exact && v->text ? strstr(v->text, "://") : NULL;
-    return url && strchr(url, '@');
+    return url && strpbrk(url, "@?");
 }
 
 static bool is_secret(const struct explanation *e, const struct cfg_reference *r)

@@ -188,3 +188,11 @@ def test_values_command_no_terminal(tmp_path):
     assert "out/ [31m 1m.jsonl" in text and all(c.isprintable() for c in text.replace("\n", "")), text
     told = json.loads(explain("--config", path, "--format", "json", env=env).stdout)
     assert any("\x1b[31m\x9b1m" in f["path"] for f in told["files"]), told["files"]
+
+
+def test_variables_in_the_query_of_a_url(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text(CONFIG.replace("https://user:${env:PW}@b.example/", "https://b.example/x?key=${env:ASKED}"))
+    for form in ("text", "json"):
+        done = explain("--config", path, "--format", form, env={**ENV, "ASKED": "q-55"})
+        assert done.returncode == 0 and "ASKED" in done.stdout and "q-55" not in done.stdout, done.stdout
