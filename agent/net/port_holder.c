@@ -1,5 +1,6 @@
 #include "agent/net/port_holder.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -18,20 +19,47 @@ static void cleanup_dir(DIR **d)
         closedir(*d);
 }
 
-/* The inode of the socket that listens; 0 = none. */
-static unsigned long listening_inode(const char *table, unsigned port)
+/* Who listens where: several may have the port, each at another address. */
+struct search {
+    char address[33]; /* as the kernel's tables have it; "" = a name, or every address */
+    unsigned port;
+    int rank; /* of what was found: this address, or all of them, before another one */
+    unsigned long inode;
+};
+
+static void begin_search(const char *endpoint, struct search *s)
 {
-    char line[512];
+    uint32_t words[4] = {0};
+    char host[64];
+    const char *colon = strrchr(endpoint, ':'), *start = *endpoint == '[' ? endpoint + 1 : endpoint;
+    *s = (struct search){.port = colon ? (unsigned)strtoul(colon + 1, NULL, 10) : 0};
+    snprintf(host, sizeof(host), "%.*s", (int)strcspn(start, *endpoint == '[' ? "]" : ":"), start);
+    if (inet_pton(AF_INET, strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, words) == 1)
+        snprintf(s->address, sizeof(s->address), "%08X", words[0]);
+    else if (inet_pton(AF_INET6, host, words) == 1)
+        snprintf(s->address, sizeof(s->address), "%08X%08X%08X%08X", words[0], words[1], words[2],
+                 words[3]);
+}
+
+static void look_in(const char *table, struct search *s)
+{
+    char line[512], address[33];
     _cleanup_fclose_ FILE *f = fopen(table, "re");
     while (f && fgets(line, sizeof(line), f)) {
         unsigned local, state;
         unsigned long inode;
-        if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*s %x %*s %*s %*s %*s %*s %lu", &local, &state,
-                   &inode) == 3 &&
-            local == port && state == LISTENING)
-            return inode;
+        if (sscanf(line, " %*d: %32[0-9A-Fa-f]:%x %*s %x %*s %*s %*s %*s %*s %lu", address, &local,
+                   &state, &inode) != 4 ||
+            local != s->port || state != LISTENING)
+            continue;
+        const int rank = strcmp(address, s->address) == 0     ? 3
+                         : address[strspn(address, "0")] == 0 ? 2
+                                                              : 1;
+        if (rank > s->rank) {
+            s->rank = rank;
+            s->inode = inode;
+        }
     }
-    return 0;
 }
 
 /* The path is the rest of the line, and may have spaces in it. */
@@ -88,15 +116,16 @@ static void find_process(unsigned long inode, struct port_holder *ret)
     }
 }
 
-void port_holder_find(unsigned port, struct port_holder *ret)
+void port_holder_find(const char *endpoint, struct port_holder *ret)
 {
+    struct search s;
     memset(ret, 0, sizeof(*ret));
-    unsigned long inode = listening_inode("/proc/net/tcp", port);
-    if (!inode)
-        inode = listening_inode("/proc/net/tcp6", port);
-    ret->found = inode != 0;
-    if (inode)
-        find_process(inode, ret);
+    begin_search(endpoint, &s);
+    look_in("/proc/net/tcp", &s);
+    look_in("/proc/net/tcp6", &s);
+    ret->found = s.inode != 0;
+    if (s.inode)
+        find_process(s.inode, ret);
 }
 
 void port_holder_find_unix(const char *path, struct port_holder *ret)

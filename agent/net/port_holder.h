@@ -11,8 +11,8 @@ struct port_holder {
     char name[64]; /* of the program; "" without pid */
     bool is_unix;
 };
-/* Looks for a listener on TCP port `port`. */
-void port_holder_find(unsigned port, struct port_holder *ret);
+/* Looks for a listener on a TCP endpoint ("127.0.0.1:4318"): at that address, else at every one, else at another with that port. */
+void port_holder_find(const char *endpoint, struct port_holder *ret);
 /* The same for a unix socket. */
 void port_holder_find_unix(const char *path, struct port_holder *ret);
 

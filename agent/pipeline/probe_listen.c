@@ -129,7 +129,7 @@ static void in_use(struct probe *p, const char *endpoint, bool is_unix)
     if (is_unix)
         port_holder_find_unix(endpoint, &h);
     else
-        port_holder_find((unsigned)strtoul(port_of(endpoint), NULL, 10), &h);
+        port_holder_find(endpoint, &h);
     held_by_process(p, endpoint, &h);
 }
 

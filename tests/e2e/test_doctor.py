@@ -229,6 +229,18 @@ def test_pipes_in_place_of_certificates(write, tmp_path, http_sink):
         assert said in one(found, "process", "certificate", "warn")[4]
 
 
+def test_two_programs_at_two_addresses_of_one_port(start, write):
+    """It is told who has the address that is wanted, not who has the same port elsewhere."""
+    port = free_port()
+    with socket.create_server(("127.0.0.2", port)):
+        program = start(config({"nop": ""}, port=port), wait_ports=(port,))
+        receivers = '{otlp: {protocols: {grpc: {endpoint: "127.0.0.%d:%d"}}}}'
+        _, found, _ = doctor("--config", write(config({"nop": ""}, receivers=receivers % (2, port))), expect=2)
+        assert f"process {os.getpid()} (" in one(found, "receivers::otlp", "address")[4]
+        _, found, _ = doctor("--config", program.config_path, expect=0)
+        assert f"process {program.pid}, a motel" in one(found, "receivers::otlp", "address")[4]
+
+
 HOSTILE = "\x1b[2J\x9b31m\u202e\n ok    exporters::fake  export: all good"
 
 
