@@ -14,6 +14,7 @@
 #define MAX_ANSWER_BYTES 4096
 #define FIRST_PAUSE_NS (50 * NS_PER_MS)
 #define LONGEST_PAUSE_NS (500 * NS_PER_MS)
+#define LAST_NS (100 * NS_PER_MS) /* for the last request */
 
 struct answer {
     bool healthy;
@@ -85,11 +86,11 @@ static void judge(const struct health_question *q, const struct http_client_resp
              ret->healthy ? "" : hint(q, r->status));
 }
 
-static void no_answer(const struct health_question *q, int code, const struct err *e,
-                      struct answer *ret)
+static void no_answer(const struct health_question *q, int64_t timeout_ns, int code,
+                      const struct err *e, struct answer *ret)
 {
     char target[400], limit[32];
-    duration_text(q->timeout_ns, limit);
+    duration_text(timeout_ns, limit);
     ret->healthy = false;
     snprintf(ret->text, sizeof(ret->text), "no answer: %s: %s%s",
              shown_target(q->target, target, sizeof(target)),
@@ -98,7 +99,7 @@ static void no_answer(const struct health_question *q, int code, const struct er
 }
 
 static void ask_once(struct http_client *client, const struct health_question *q,
-                     const char *const *headers, struct answer *ret)
+                     int64_t timeout_ns, const char *const *headers, struct answer *ret)
 {
     struct err e = {0};
     struct http_client_response response = {0};
@@ -106,12 +107,12 @@ static void ask_once(struct http_client *client, const struct health_question *q
                                                 .url = q->target->url,
                                                 .headers = headers,
                                                 .deadline_ns =
-                                                    clock_now_ns() + (uint64_t)q->timeout_ns,
+                                                    clock_now_ns() + (uint64_t)timeout_ns,
                                                 .max_response_bytes = MAX_ANSWER_BYTES,
                                                 .repeatable = true};
     int r = http_client_send(client, &request, &response, &e);
     if (r < 0)
-        no_answer(q, r, &e, ret);
+        no_answer(q, timeout_ns, r, &e, ret);
     else
         judge(q, &response, ret);
     buf_unref(response.body);
@@ -130,18 +131,22 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 }
 
 /* Everything that is not a healthy answer may become one: a program that starts refuses connections
- * first, and its name may not be known yet. The last request goes out when the time is over. */
+ * first, and its name may not be known yet. The last request goes out when the time is over, and
+ * has a moment. */
 static void ask_until(struct http_client *client, const struct health_question *q,
                       const char *const *headers, struct answer *ret)
 {
-    const uint64_t end = clock_now_ns() + (uint64_t)q->wait_ns;
-    uint64_t pause = FIRST_PAUSE_NS;
+    uint64_t now = clock_now_ns(), pause = FIRST_PAUSE_NS;
+    const uint64_t end = now + (uint64_t)q->wait_ns;
     for (;;) {
-        ask_once(client, q, headers, ret);
-        const uint64_t now = clock_now_ns();
+        const uint64_t left = end > now + LAST_NS ? end - now : LAST_NS;
+        const bool capped = q->wait_ns && left < (uint64_t)q->timeout_ns;
+        ask_once(client, q, capped ? (int64_t)left : q->timeout_ns, headers, ret);
+        now = clock_now_ns();
         if (ret->healthy || q->wait_ns == 0 || now >= end)
             return;
         pause_until(sooner(now + pause, end));
+        now = clock_now_ns();
         pause = sooner(2 * pause, LONGEST_PAUSE_NS);
     }
 }

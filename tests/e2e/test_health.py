@@ -162,6 +162,8 @@ def test_a_server_that_says_nothing(answers):
     done = health(server.port, "--timeout", "300ms")
     assert (done.returncode, done.stdout) == (1, f"no answer: http://127.0.0.1:{server.port}/: nothing came within 300ms\n")
     assert time.monotonic() - begun >= 0.3
+    done = health(server.port, "--timeout", "60s", "--wait", "400ms")
+    assert (done.returncode, done.stdout) == (1, f"no answer: http://127.0.0.1:{server.port}/: nothing came within 400ms; asked for 400ms\n")
 
 
 def test_waits_through_refusals_and_bad_answers(answers):

@@ -231,7 +231,8 @@ static void test_manager_that_does_not_read(void **state)
         notify_ready("nobody reads this");
     notify_watchdog();
     notify_stopping("in time", NS_PER_S);
-    assert_true(clock_now_ns() - begin < 3 * NS_PER_S);
+    assert_true(clock_now_ns() - begin <
+                20 * NS_PER_S); /* each would have waited for half a second */
     assert_true(notify_watchdog_due_ns() < clock_now_ns() + 2 * NS_PER_S);
     while (*heard())
         ;
