@@ -5,6 +5,7 @@ import os
 import re
 import socket
 import subprocess
+import threading
 import urllib.error
 import urllib.request
 
@@ -133,6 +134,11 @@ MISTAKES = [
     ("telemetry: {enabled: true}", ["unknown section; a NeMo Gym config is given with --gym-config"]),
     ("{processors: {transform: {trace_statements: ['set(name']}}, service::pipelines::traces::processors: [transform]}",
      ["unable to parse OTTL …", "invalid syntax at …"]),
+    ("receivers: {otlp/b: }", ["must specify at least one protocol when using the OTLP receiver"]),
+    ("exporters::otlp_http::endpoint: '${env:NOT_SET_AT_ALL}'", ["at least one endpoint must be specified"]),
+    ("exporters::otlp_http: {endpoint: '', logs_endpoint: 'http://a:1'}", ["either endpoint or … must be specified"]),
+    ("exporters::otlp_http::endpoint: 'backend:4318'", ["endpoint must be a valid URL: expected …"]),
+    ("processors::resource::attributes: [{key: a, value: '${env:NOT_SET_AT_ALL}', action: upsert}]", ['the variable of "value" is not set or empty; …']),
     ("extensions: {file_storage: {directory: /no/such/folder}}", ["directory must exist: stat …: no such file or directory"]),
 ]
 
@@ -168,6 +174,13 @@ def test_warnings_at_the_start(running):
                    env={"SHORT": "abc", "MOTEL_REDACTT": "1"})
     logged(p, 'the environment variable "…" is not set, so this is empty', "the value of … is too short to be blanked out of logs and output",
          "the environment variable … is not known to motel")
+
+
+def test_a_queue_on_disk_beside_one_in_memory(running, tmp_path):
+    p, _ = running(f"extensions.file_storage={{directory: {tmp_path}}}", "service.extensions=[file_storage]",
+                   "exporters.otlp_http.sending_queue.storage=file_storage", "service.pipelines.traces.processors=[batch]",
+                   "service.pipelines.traces.exporters=[otlp_http, otlp_grpc]")
+    logged(p, "Data is acknowledged before it is on disk, because not all exporters of the pipeline have a sending_queue with storage")
 
 
 def test_answers_to_clients(running):
@@ -274,6 +287,22 @@ def test_tls(running, certificate):
     client, other = running(env={"BACKEND": f"https://127.0.0.1:{inlet}"})
     post(other)
     logged(plain, "A client speaks TLS to a port without TLS; its connections are closed")
+
+
+def test_plain_text_to_a_backend_with_tls(running):
+    """A server that reads the request as the beginning of TLS and hangs up, as most libraries do."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        def hang_up():
+            for _ in range(2):
+                client, _ = server.accept()
+                client.recv(1)
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                client.close()
+        threading.Thread(target=hang_up, daemon=True).start()
+        p, port = running(env={"BACKEND": f"http://127.0.0.1:{server.getsockname()[1]}"})
+        post(port)
+        wait_for(p, "Recv failure: Connection reset by peer")
+    assert "Recv failure: Connection reset by peer" in read(PAGE)
 
 
 SCRAPE = """
