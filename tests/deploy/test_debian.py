@@ -47,6 +47,20 @@ def test_contents(deb):
     assert conffiles.split() == ["/etc/motel/motel.yaml"]
 
 
+def test_links_between_the_pages(deb, tmp_path):
+    """What the installed pages link to is installed, too; one page names a folder of the tests."""
+    subprocess.run(["dpkg-deb", "-x", deb, tmp_path], check=True)
+    folder = tmp_path / "usr" / "share" / "doc" / "motel"
+    pages = [p for p in folder.rglob("*.md") if "tests" not in p.parts]
+    assert len(pages) > 40 and not list(folder.rglob("*.md.gz"))
+    missing = set()
+    for page in pages:
+        for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            if "://" not in link and not (page.parent / link).exists():
+                missing.add(os.path.relpath(page.parent / link, folder))
+    assert missing <= {"tests/e2e"}
+
+
 def test_installed(machine):
     """Neither started nor enabled, for the machine or for users; the package's own smoke test passes."""
     assert machine.run("systemctl", "is-enabled", "motel", check=False).stdout.strip() == "disabled"
