@@ -94,13 +94,13 @@ class Cluster:
 class Doubles:
     """Programs in place of Slurm's."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, number=77):
         self.folder = str(folder)
         os.makedirs(f"{folder}/bin")
         os.makedirs(f"{folder}/state")
         for name in ("sbatch", "srun", "scancel", "squeue"):
             os.symlink(os.path.join(HERE, "slurm_doubles"), f"{folder}/bin/{name}")
-        self.env = {"PATH": f"{folder}/bin:{os.environ['PATH']}", "SLURM_DOUBLES": f"{folder}/state"}
+        self.env = {"PATH": f"{folder}/bin:{os.environ['PATH']}", "SLURM_DOUBLES": f"{folder}/state", "SLURM_DOUBLES_NUMBER": str(number)}
 
     def run(self, *argv, cwd=None, env=None):
         return subprocess.run(argv, capture_output=True, text=True, timeout=120, env={**os.environ, **self.env, **(env or {})}, cwd=cwd, stdin=subprocess.DEVNULL, check=True).stdout.strip()
@@ -164,7 +164,7 @@ def new_job(request, motel, tmp_path):
 
     def new():
         folder = tmp_path / f"job{len(made)}"
-        made.append(Job(Doubles(folder / "doubles") if request.param == "doubles" else request.getfixturevalue("real_slurm"), motel, folder))
+        made.append(Job(Doubles(folder / "doubles", 77 + len(made)) if request.param == "doubles" else request.getfixturevalue("real_slurm"), motel, folder))
         return made[-1]
     yield new
     for j in made:
@@ -235,6 +235,14 @@ class Job:
             found[node] = sorted(x["name"] for line in lines for r in line["resourceSpans"] for s in r["scopeSpans"] for x in s["spans"])
         return found
 
+    def summaries(self):
+        """What became of the telemetry, by node; there is no summary of another name."""
+        found = {}
+        for name in sorted(n for n in os.listdir(self.folder) if "summary" in n):
+            with open(os.path.join(self.folder, name), encoding="utf-8") as f:
+                found[re.fullmatch(rf"summary-{self.id}-(\w+)\.json", name)[1]] = json.load(f)
+        return found
+
     def check(self, tasks=1, nodes=("n1",)):
         """Every span of every task is at the backend and in the files, stamped; the token went along and is in no file."""
         got = self.arrived()
@@ -243,6 +251,7 @@ class Job:
         files = self.in_files()
         assert set(files) == set(nodes) and sorted(n for f in files.values() for n in f) == sorted(SPANS * tasks)
         assert {r["headers"]["authorization"] for r in self.sink.requests} == {f"Bearer {TOKEN}"}
+        assert {n: s["run"]["lost"] for n, s in self.summaries().items()} == dict.fromkeys(nodes, 0)
         for at, _, names in os.walk(self.folder):
             assert not any(TOKEN in open(os.path.join(at, n), encoding="utf-8", errors="replace").read() for n in names)
         assert self.slurm.left(self.id) == ""
@@ -258,6 +267,61 @@ def test_jobs_that_end(samples_of):
         code = job.end()
         job.check()
         assert code == 7, (script, job.log())
+        assert "scancel: error" not in job.log()
+
+
+def test_no_backend_the_file_alone(new_job):
+    """Nobody is sent anything, the token neither, and nothing is lost."""
+    jobs = {script: new_job() for script in SCRIPTS}
+    for script, job in jobs.items():
+        job.submit(sample(script), *JOB, job.folder, "now", options=["--nodes=1"], env={"OTLP_BACKEND": ""})
+    for script, job in jobs.items():
+        assert job.end() == 7, (script, job.log())
+        assert job.in_files() == {"n1": sorted(SPANS)} and not job.sink.requests
+        summary = job.summaries()["n1"]
+        assert summary["run"]["lost"] == 0 and {x["exporter"] for x in summary["exporters"]} == {"file"}
+
+
+@pytest.mark.parametrize("script", ["beside.sbatch", "nodes.sbatch"])
+def test_the_collector_of_another_job_is_not_taken(new_job, script):
+    """The second job of a node with the same ports says what is the matter and ends before its command starts; the first one sees nothing of it."""
+    first, second = new_job(), new_job()
+    second.env.update({name: value for name, value in first.env.items() if name.endswith("_PORT")})
+    first.submit(sample(script), *JOB, first.folder, "signal", options=["--nodes=1", "--nodelist=n1"])
+    first.wait_ready()
+    second.submit(sample(script), *JOB, second.folder, "now", options=["--nodes=1", "--nodelist=n1"])
+    assert second.end() == 1
+    assert "address already in use" in second.log() and "no collector" in second.log(), second.log()
+    assert not os.path.exists(os.path.join(second.folder, "ready-0")) and not second.sink.requests
+    first.slurm.cancel(first.id, "--batch", "--signal=TERM")
+    code = first.end()
+    first.check()
+    assert code == 7
+
+
+COUNT = """\
+import signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+open(sys.argv[1] + "/ready-0", "w").close()
+signal.sigwait({signal.SIGTERM})
+count = 1
+while signal.sigtimedwait({signal.SIGTERM}, 1):
+    count += 1
+open(sys.argv[1] + "/signals", "w").write(f"{count}\\n")
+"""
+
+
+def test_a_signal_for_the_batch_script_reaches_the_command_once(new_job):
+    jobs = {script: new_job() for script in SCRIPTS}
+    for script, job in jobs.items():
+        job.submit(sample(script), sys.executable, "-c", COUNT, job.folder, options=["--nodes=1"])
+    for job in jobs.values():
+        job.wait_ready()
+        job.slurm.cancel(job.id, "--batch", "--signal=TERM")
+    for script, job in jobs.items():
+        assert job.end() == 0, (script, job.log())
+        with open(os.path.join(job.folder, "signals"), encoding="ascii") as f:
+            assert f.read() == "1\n", script
 
 
 def test_cancelled_jobs(samples_of):
@@ -285,21 +349,22 @@ def test_the_time_is_nearly_over(samples_of):
 
 
 def test_no_collector_no_job(new_job):
-    """A mistake in the configuration ends the job before the command starts, and the log says which."""
+    """A mistake in the configuration ends the job at once, before the command starts, and the log says which."""
     jobs = [new_job(), new_job()]
     for job, script in zip(jobs, ("beside.sbatch", "nodes.sbatch")):
         with open(os.path.join(job.folder, "collector.yaml"), "a", encoding="utf-8") as f:
             f.write("no_such_section: 1\n")
         with open(sample(script), encoding="utf-8") as f:
             text = f.read()
+        # A configuration that the health check can read, so that it waits.
         changed = os.path.join(job.folder, script)
         with open(changed, "w", encoding="utf-8") as f:
-            f.write(text.replace("--wait 60s", "--wait 1s"))
+            f.write(text.replace('health --wait 60s --config "$config" --set "$path"', f"health --wait 300s {job.env['OTLP_HEALTH_PORT']}"))
         assert text.count("--wait 60s") == 1
         job.submit(changed, *JOB, job.folder, "now", options=["--nodes=1"])
     for job in jobs:
         assert job.end() == 1
-        assert "no_such_section" in job.log() and "no collector; see" in job.log() and not os.path.exists(os.path.join(job.folder, "ready-0"))
+        assert "no_such_section" in job.log() and "no collector" in job.log() and not os.path.exists(os.path.join(job.folder, "ready-0"))
 
 
 @pytest.mark.parametrize("collectors", ["node", "job"])
@@ -319,6 +384,32 @@ def test_two_nodes(real_slurm, motel, tmp_path, collectors, how):
         assert by_node == ({"n1": 22, "n2": 22} if collectors == "node" else {"n1": 44})
     finally:
         job.sink.close()
+
+
+def test_a_port_that_is_taken_on_the_second_node(real_slurm, motel, tmp_path):
+    """One collector of two cannot start: the job ends at once."""
+    first, second = Job(real_slurm, motel, tmp_path / "first"), Job(real_slurm, motel, tmp_path / "second")
+    second.env.update({name: value for name, value in first.env.items() if name.endswith("_PORT")})
+    try:
+        first.submit(sample("beside.sbatch"), *JOB, first.folder, "signal", options=["--nodes=1", "--nodelist=n2"])
+        first.wait_ready()
+        with open(sample("nodes.sbatch"), encoding="utf-8") as f:
+            text = f.read()
+        patient = os.path.join(second.folder, "nodes.sbatch")
+        with open(patient, "w", encoding="utf-8") as f:
+            f.write(text.replace("--wait 60s", "--wait 600s"))
+        assert text.count("--wait 60s") == 1
+        second.submit(patient, *JOB, second.folder, "now", options=["--nodes=2", "--ntasks-per-node=1"])
+        assert second.end() == 1
+        assert "address already in use" in second.log() and "no collector" in second.log(), second.log()
+        assert not any(n.startswith("ready-") for n in os.listdir(second.folder))
+        real_slurm.cancel(first.id, "--batch", "--signal=TERM")
+        code = first.end()
+        first.check(nodes=("n2",))
+        assert code == 7
+    finally:
+        first.sink.close()
+        second.sink.close()
 
 
 GYM_SCRIPT = """#!/bin/bash
