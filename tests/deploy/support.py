@@ -35,3 +35,10 @@ def debian_root(suite, folder=None):
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+def needs_own_mounts():
+    """Skips the test where nobody can have mounts of his own, such as in a chroot."""
+    probe = subprocess.run(["unshare", "--mount", "true"], capture_output=True, text=True, check=False)
+    if probe.returncode:
+        pytest.skip(f"no mounts of our own: {probe.stderr.strip()}")

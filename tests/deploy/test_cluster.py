@@ -14,7 +14,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from support import ROOT, e2e, version
+from support import ROOT, e2e, needs_own_mounts, version
 
 FOLDER = os.path.join(ROOT, "deploy", "kubernetes")
 NAMES = sorted(n for n in os.listdir(FOLDER) if n.endswith(".yaml"))
@@ -318,6 +318,7 @@ class Running:
 def kubelet(tmp_path, static_motel):
     if os.geteuid() != 0 or not shutil.which("nsenter"):
         pytest.skip("only root may be the kubelet")
+    needs_own_mounts()
     running = []
 
     def run(pod):

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from containers import blob, container, json_of, layout, on_network, unpack, why_not  # noqa: F401 (container is a fixture)
-from support import ROOT, debian_root, e2e, static_program, version
+from support import ROOT, debian_root, e2e, needs_own_mounts, static_program, version
 
 MIB = 1 << 20
 BUILD = os.path.join(ROOT, "deploy", "container", "build")
@@ -116,6 +116,7 @@ def buildah(tmp_path_factory):
     """buildah(…) with a store of its own; what it prints."""
     if os.geteuid() != 0 or not shutil.which("buildah"):
         pytest.skip("only root, with buildah, may build images here")
+    needs_own_mounts()
     store = tmp_path_factory.mktemp("buildah")
     driver = "overlay"
 
