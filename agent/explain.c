@@ -255,17 +255,19 @@ static int account(FILE *f, const struct command_line *cl, const struct loaded *
 
 int explain_print(FILE *f, const struct command_line *cl, const struct loaded *l, bool json)
 {
+    if (json)
+        return account(f, cl, l, true);
     _cleanup_free_ char *text = NULL;
     size_t len = 0;
-    FILE *words = json ? NULL : open_memstream(&text, &len);
-    if (json || !words)
-        return json ? account(f, cl, l, true) : -ENOMEM;
+    _cleanup_buf_ struct buf *out = buf_new(0); /* values may hold what a terminal would obey */
+    FILE *words = out ? open_memstream(&text, &len) : NULL;
+    if (!words)
+        return -ENOMEM;
     int r = account(words, cl, l, false);
     if (fclose(words) != 0)
         r = -ENOMEM;
-    _cleanup_buf_ struct buf *out = buf_new(0); /* values may hold what a terminal would obey */
     if (r == 0)
-        r = out ? plain_text(out, bytes_of(text, len), ' ', "\n\t") : -ENOMEM;
+        r = plain_text(out, bytes_of(text, len), ' ', "\n\t");
     if (r == 0)
         fwrite(out->data, 1, out->len, f);
     return r;

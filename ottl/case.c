@@ -1,8 +1,8 @@
 #include "ottl/case.h"
 
+#include "agent/base/utf8.h"
 #include "ottl/case_tables.h"
 #include "ottl/functions.h"
-#include "proto/utf8.h"
 
 /* ---- upper and lower ---- */
 

@@ -2,9 +2,9 @@
 #include "agent/base/digest.h"
 #include "agent/base/encode.h"
 #include "agent/base/regex.h"
+#include "agent/base/utf8.h"
 #include "ottl/calls.h"
 #include "ottl/case.h"
-#include "proto/utf8.h"
 
 /* Length of the character at the front of `s`; a bad byte is one. */
 static size_t char_length(struct bytes s)

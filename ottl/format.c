@@ -5,9 +5,9 @@
 
 #include "agent/base/duration.h"
 #include "agent/base/encode.h"
+#include "agent/base/utf8.h"
 #include "ottl/civil.h"
 #include "proto/json.h"
-#include "proto/utf8.h"
 
 enum { MOST_WIDTH = 1000000 };
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 
-#include "proto/utf8.h"
+#include "agent/base/utf8.h"
 
 struct cursor {
     struct bytes text;

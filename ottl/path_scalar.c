@@ -2,8 +2,8 @@
 #include <errno.h>
 
 #include "agent/base/encode.h"
+#include "agent/base/utf8.h"
 #include "ottl/path.h"
-#include "proto/utf8.h"
 
 #define TRACE_ID_BYTES 16
 #define SPAN_ID_BYTES 8

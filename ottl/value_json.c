@@ -4,8 +4,8 @@
 
 #include "agent/base/encode.h"
 #include "agent/base/number.h"
+#include "agent/base/utf8.h"
 #include "proto/check.h"
-#include "proto/utf8.h"
 
 struct json {
     struct arena *arena;

@@ -3,10 +3,10 @@
 #include <math.h>
 
 #include "agent/base/encode.h"
+#include "agent/base/utf8.h"
 #include "ottl/civil.h"
 #include "ottl/value.h"
 #include "proto/json.h"
-#include "proto/utf8.h"
 
 static int put_json(const struct ottl_value *v, struct arena *a, struct buf *out);
 

@@ -1,10 +1,10 @@
 /* Values from and to the bytes of AnyValue and KeyValue messages. */
 #include <errno.h>
 
+#include "agent/base/utf8.h"
 #include "ottl/value.h"
 #include "proto/any_value.h"
 #include "proto/check.h"
-#include "proto/utf8.h"
 
 enum {
     LIST_ITEMS = 1,

@@ -10,9 +10,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "agent/base/utf8.h"
 #include "proto/repair.h"
 #include "proto/schema_tables.h"
-#include "proto/utf8.h"
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)

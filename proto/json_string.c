@@ -2,9 +2,9 @@
 #include <errno.h>
 
 #include "agent/base/secrets.h"
+#include "agent/base/utf8.h"
 #include "proto/json_out.h"
 #include "proto/json_plain.h"
-#include "proto/utf8.h"
 
 static uint8_t *put_escape(uint8_t *o, uint8_t c)
 {

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "proto/utf8.h"
+#include "agent/base/utf8.h"
 
 #define FIRST_ONEOF 32 /* slot of oneof 0; other fields have their number as slot */
 #define SLOTS 40

@@ -3,10 +3,10 @@
 #include <errno.h>
 
 #include "agent/base/secrets.h"
+#include "agent/base/utf8.h"
 #include "proto/check.h"
 #include "proto/json.h"
 #include "proto/json_scan.h"
-#include "proto/utf8.h"
 
 #define RETRY_INFO "google.rpc.RetryInfo"
 #define TYPE_PREFIX "type.googleapis.com/"

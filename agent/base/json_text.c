@@ -1,8 +1,7 @@
 #include "agent/base/json_text.h"
 
 #include "agent/base/plain_text.h"
-
-#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+#include "agent/base/utf8.h"
 
 static int put_escaped(struct buf *b, uint32_t c)
 {
@@ -28,7 +27,7 @@ static int put_other(struct buf *b, struct bytes text, size_t *ret)
     uint32_t code;
     *ret = plain_next(text, &kind, &code);
     if (kind == PLAIN_BAD)
-        return buf_append_str(b, REPLACEMENT);
+        return buf_append_str(b, UTF8_REPLACEMENT);
     return kind == PLAIN_CONTROL || *ret == 1 ? put_escaped(b, code)
                                               : buf_append(b, text.data, *ret);
 }

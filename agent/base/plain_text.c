@@ -2,29 +2,15 @@
 
 #include <string.h>
 
-static size_t wanted(uint8_t first)
-{
-    return first < 0x80                     ? 1
-           : first >= 0xc2 && first <= 0xdf ? 2
-           : first >= 0xe0 && first <= 0xef ? 3
-           : first >= 0xf0 && first <= 0xf4 ? 4
-                                            : 0;
-}
+#include "agent/base/utf8.h"
 
-/* The length of a well-formed character, or 0. */
-static size_t decode(struct bytes s, uint32_t *ret)
+/* The code point of a well-formed character of `n` bytes. */
+static uint32_t code_of(const uint8_t *p, int n)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    const size_t n = wanted(*s.data);
-    if (n == 0 || n > s.len)
-        return 0;
-    *ret = n == 1 ? *s.data : *s.data & (0x7fu >> n);
-    for (size_t i = 1; i < n; i++) {
-        if ((s.data[i] & 0xc0) != 0x80)
-            return 0;
-        *ret = *ret << 6 | (s.data[i] & 0x3f);
-    }
-    return *ret < least[n] || *ret > 0x10ffff || (*ret >= 0xd800 && *ret <= 0xdfff) ? 0 : n;
+    uint32_t code = n == 1 ? *p : *p & (0x7fu >> n);
+    for (int i = 1; i < n; i++)
+        code = code << 6 | (p[i] & 0x3f);
+    return code;
 }
 
 /* What a terminal obeys, or what makes a line look like another one. */
@@ -36,11 +22,10 @@ static bool is_control(uint32_t c)
 
 size_t plain_next(struct bytes s, enum plain_kind *ret, uint32_t *ret_code)
 {
-    const size_t n = decode(s, ret_code);
-    if (n == 0)
-        *ret_code = *s.data;
-    *ret = n == 0 ? PLAIN_BAD : is_control(*ret_code) ? PLAIN_CONTROL : PLAIN_SHOWN;
-    return n ? n : 1;
+    const int n = utf8_next(s);
+    *ret_code = n > 0 ? code_of(s.data, n) : *s.data;
+    *ret = n < 0 ? PLAIN_BAD : is_control(*ret_code) ? PLAIN_CONTROL : PLAIN_SHOWN;
+    return n > 0 ? (size_t)n : 1;
 }
 
 int plain_text(struct buf *out, struct bytes s, char instead, const char *keep)

@@ -3,11 +3,11 @@
 
 #include "agent/base/encode.h"
 #include "agent/base/secrets.h"
+#include "agent/base/utf8.h"
 #include "exporters/console/lines.h"
 #include "proto/any_value.h"
 #include "proto/json.h"
 #include "proto/otlp_fields.h"
-#include "proto/utf8.h"
 
 void line_text(struct lines *l, const char *text)
 {

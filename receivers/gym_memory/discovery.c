@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "agent/base/utf8.h"
 #include "agent/config/tree.h"
-#include "proto/utf8.h"
 
 #define YOUNG_S 10
 #define OLD_IN_TURN 64 /* older processes that are looked at again after each refresh */

@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "agent/base/number.h"
-#include "proto/utf8.h"
+#include "agent/base/utf8.h"
 #include "receivers/prometheus/scan.h"
 
 #define SHOWN_BYTES 40 /* of a bad line in an error */

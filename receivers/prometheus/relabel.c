@@ -9,7 +9,7 @@
 #include "agent/base/digest.h"
 #include "agent/base/encode.h"
 #include "agent/base/regex_replace.h"
-#include "proto/utf8.h"
+#include "agent/base/utf8.h"
 
 #define DEFAULT_REGEX "(.*)"
 #define DEFAULT_REPLACEMENT "$1"

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "proto/utf8.h"
+#include "agent/base/utf8.h"
 
 #define R UTF8_REPLACEMENT
 

@@ -1,6 +1,6 @@
 /* UTF-8 as Unicode defines it: no surrogates, no overlong forms, nothing above U+10FFFF. */
-#ifndef MOTEL_PROTO_UTF8_H
-#define MOTEL_PROTO_UTF8_H
+#ifndef MOTEL_BASE_UTF8_H
+#define MOTEL_BASE_UTF8_H
 
 #if defined(__SSE2__)
 #include <emmintrin.h>

@@ -1,4 +1,4 @@
-#include "proto/utf8.h"
+#include "agent/base/utf8.h"
 
 #include <endian.h>
 
